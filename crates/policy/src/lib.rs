@@ -1,0 +1,29 @@
+//! Decisions without a world.
+//!
+//! Nothing here has a clock, a lock, a thread, a log, a metric or randomness:
+//! time is an argument ([`moment::Moment`]), draws are arguments, and every
+//! result is a value. The shells around it (activator, autoscaler,
+//! queue-proxy, platform) do the waiting and the sockets.
+//!
+//! | words | module |
+//! | --- | --- |
+//! | a revision, its limits | [`revision`] |
+//! | what is, what is wanted | [`world`] |
+//! | one second of load | [`stat`], [`timeline`] |
+//! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
+//! | averages of load | [`window`], [`collect`] |
+//! | how many pods | [`scale`], [`decider`], [`zero`] |
+
+pub mod admit;
+pub mod collect;
+pub mod decider;
+pub mod list;
+pub mod moment;
+pub mod pick;
+pub mod revision;
+pub mod scale;
+pub mod stat;
+pub mod timeline;
+pub mod window;
+pub mod world;
+pub mod zero;
