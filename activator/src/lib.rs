@@ -1,1 +1,124 @@
-//! (being written)
+//! Holds requests for pods that are not there yet, wakes them, and hands each
+//! waiting request to the first slot that frees on any pod.
+//!
+//! It is also the ingress where there is none: then it leaves its own queue
+//! and counts out when the path says that requests go straight to the pods.
+//! The request path is `chain::serve`; what comes from the platform arrives as
+//! snapshots (`table`).
+
+mod chain;
+mod config;
+mod metrics;
+mod offer;
+mod report;
+mod retire;
+mod revision;
+mod suspect;
+mod table;
+mod wait;
+
+pub use config::Config;
+
+use plumbing::conn::Caller;
+use plumbing::replay::PrefixBudget;
+use plumbing::shutdown::Shutdown;
+use plumbing::stats::StatSink;
+use plumbing::worker::Workers;
+use plumbing::{body::Body, serve};
+use policy::moment::Moment;
+use policy::revision::RevisionId;
+use policy::world::{Holding, Snapshot};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// What an activator listens on.
+pub struct Sockets {
+    /// Requests: HTTP/1 and h2c.
+    pub serving: Vec<TcpListener>,
+}
+
+/// What an activator is joined to.
+pub struct Links {
+    /// What the platform knows.
+    pub world: watch::Receiver<Arc<Snapshot>>,
+    /// Where its stats go, once a second and on the first request at zero.
+    pub stats: StatSink,
+    /// Who serves its connections.
+    pub workers: Workers,
+    /// Where it says which terminating pods still have requests of its.
+    pub holding: watch::Sender<Arc<Holding>>,
+}
+
+/// An activator. Clones share it.
+#[derive(Clone)]
+pub struct Activator {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    table: table::Table,
+    stats: StatSink,
+    budget: PrefixBudget,
+    held: AtomicUsize,
+    metrics: metrics::Metrics,
+}
+
+/// What an activator does for one revision now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RevisionLoad {
+    /// The revision.
+    pub revision: RevisionId,
+    /// Requests that wait.
+    pub held: usize,
+    /// When the oldest of them came.
+    pub oldest_held_since: Option<Moment>,
+    /// Requests that are at pods.
+    pub in_flight: usize,
+}
+
+impl Activator {
+    /// Without revisions; [`run`] feeds it.
+    pub fn new(config: Config, stats: StatSink, holding: watch::Sender<Arc<Holding>>) -> Activator {
+        let budget = PrefixBudget::new(config.held_bytes_max);
+        let table = table::Table::new(retire::Retirement::new(holding));
+        let metrics = metrics::Metrics::new();
+        Activator { shared: Arc::new(Shared { config, table, stats, budget, held: AtomicUsize::new(0), metrics }) }
+    }
+
+    /// What it does now, one entry a revision.
+    pub fn load(&self) -> Vec<RevisionLoad> {
+        self.shared.table.all().iter().map(|revision| revision.load()).collect()
+    }
+}
+
+/// Serves until `shutdown` drains and the last request has ended; returns
+/// then, at the latest at the second stage.
+pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown: Shutdown) {
+    let following = tokio::spawn(table::follow(activator.clone(), links.world));
+    let reporting = tokio::spawn(report::run(activator.clone()));
+    let settings = activator.shared.config.serve.clone();
+    let mut serving = Vec::new();
+    for listener in sockets.serving {
+        let handler = {
+            let (activator, shutdown) = (activator.clone(), shutdown.clone());
+            move |caller: Arc<Caller>, request| {
+                let (activator, shutdown) = (activator.clone(), shutdown.clone());
+                async move { chain::serve(&activator, &shutdown, &caller, request).await as http::Response<Body> }
+            }
+        };
+        let served = serve::serve(listener, links.workers.clone(), settings.clone(), shutdown.clone(), handler);
+        serving.push(tokio::spawn(served));
+    }
+    for listener in serving {
+        let _ = listener.await;
+    }
+    tokio::select! {
+        () = shutdown.finished() => {}
+        () = shutdown.stopping() => {}
+    }
+    following.abort();
+    reporting.abort();
+}

@@ -1,1 +1,3 @@
 //! Shared pieces of the tests.
+
+pub mod replay;

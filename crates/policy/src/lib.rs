@@ -12,11 +12,16 @@
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
 //! | averages of load | [`window`], [`collect`] |
-//! | how many pods | [`scale`], [`decider`], [`zero`] |
+//! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
+//! | what acted on that number, for people | [`limit`] |
+//! | the reference's answer or the better one | [`compat`] |
 
+pub mod active;
 pub mod admit;
 pub mod collect;
+pub mod compat;
 pub mod decider;
+pub mod limit;
 pub mod list;
 pub mod moment;
 pub mod pick;

@@ -1,1 +1,303 @@
-//! (being written)
+//! Concurrency integrated over time: what a sidecar ([`Timeline`]) and an
+//! activator ([`Meter`]) report of a revision each second.
+
+use crate::moment::Moment;
+use std::time::Duration;
+
+/// The nominal time between two reports. Counts are divided by it, not by the
+/// time that really passed, as the reference does.
+pub const REPORT_PERIOD: Duration = Duration::from_secs(1);
+
+/// How a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Through an activator, which counts it too (`K-Proxy-Request: activator`).
+    Proxied,
+    /// Straight.
+    Direct,
+}
+
+/// What happened since the report before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Requests in progress, on average over the time that really passed.
+    pub average_concurrency: f64,
+    /// The proxied part of them.
+    pub average_proxied_concurrency: f64,
+    /// Requests that arrived, per second of the nominal period.
+    pub request_count: f64,
+    /// The proxied part of them.
+    pub proxied_request_count: f64,
+}
+
+/// What an activator reports of a revision at a tick.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeterReport {
+    /// Requests in progress on average, less the one announced at once.
+    pub average_concurrency: f64,
+    /// Requests that arrived, less the one announced at once.
+    pub request_count: f64,
+    /// True when the revision was idle: nothing is reported of it any more,
+    /// and its next request is announced at once.
+    pub drop: bool,
+}
+
+impl MeterReport {
+    /// What is sent at once of a revision's first request after idleness.
+    pub const ANNOUNCEMENT: MeterReport = MeterReport { average_concurrency: 1.0, request_count: 1.0, drop: false };
+}
+
+/// Requests in progress over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    last: Moment,
+    measured: u64,
+    all: Counter,
+    proxied: Counter,
+}
+
+/// Requests of one kind: in progress, arrived, and the former over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counter {
+    current: u32,
+    arrived: u64,
+    /// Request-nanoseconds. 128 bits: a report may be late by hours.
+    area: u128,
+}
+
+impl Timeline {
+    /// Nothing in progress, counted from `now` on.
+    pub fn new(now: Moment) -> Timeline {
+        Timeline { last: now, measured: 0, all: Counter::default(), proxied: Counter::default() }
+    }
+
+    /// A request arrived; it counts from here, while it waits too.
+    pub fn enter(&mut self, now: Moment, kind: Kind) {
+        self.advance(now);
+        self.all.enter();
+        if kind == Kind::Proxied {
+            self.proxied.enter();
+        }
+    }
+
+    /// A request ended, in whatever way.
+    pub fn leave(&mut self, now: Moment, kind: Kind) {
+        self.advance(now);
+        self.all.leave();
+        if kind == Kind::Proxied {
+            self.proxied.leave();
+        }
+    }
+
+    /// Requests in progress, waiting ones included.
+    pub fn in_progress(&self) -> u32 {
+        self.all.current
+    }
+
+    /// What happened since the report before; what is in progress stays.
+    pub fn report(&mut self, now: Moment) -> Report {
+        self.advance(now);
+        let measured = std::mem::take(&mut self.measured);
+        let (average_concurrency, request_count) = self.all.report(measured);
+        let (average_proxied_concurrency, proxied_request_count) = self.proxied.report(measured);
+        Report { average_concurrency, average_proxied_concurrency, request_count, proxied_request_count }
+    }
+
+    /// Integrates up to `now`; a step back in time adds nothing.
+    fn advance(&mut self, now: Moment) {
+        let passed = now.since(self.last);
+        if passed.is_zero() {
+            return;
+        }
+        let nanos = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+        self.measured = self.measured.saturating_add(nanos);
+        self.all.advance(nanos);
+        self.proxied.advance(nanos);
+        self.last = now;
+    }
+}
+
+impl Counter {
+    fn enter(&mut self) {
+        self.current = self.current.saturating_add(1);
+        self.arrived += 1;
+    }
+
+    fn leave(&mut self) {
+        debug_assert!(self.current > 0, "a request that left had entered");
+        self.current = self.current.saturating_sub(1);
+    }
+
+    fn advance(&mut self, nanos: u64) {
+        self.area += u128::from(self.current) * u128::from(nanos);
+    }
+
+    /// Average in progress, and arrivals per second; both start anew.
+    fn report(&mut self, measured: u64) -> (f64, f64) {
+        let area = std::mem::take(&mut self.area) as f64;
+        let arrived = std::mem::take(&mut self.arrived) as f64;
+        let average = if measured == 0 { 0.0 } else { area / measured as f64 };
+        (average, arrived / REPORT_PERIOD.as_secs_f64())
+    }
+}
+
+/// An activator's view of one revision. The first request after idleness is
+/// announced at once (as one request in progress, one arrived), so that pods
+/// start without waiting for the tick; the report that follows is that much
+/// lower.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    tracked: Option<Tracked>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tracked {
+    timeline: Timeline,
+    /// True until the announced request has been subtracted.
+    announced: bool,
+}
+
+impl Meter {
+    /// Of an idle revision.
+    pub fn new() -> Meter {
+        Meter::default()
+    }
+
+    /// A request came in, before anything is done with it. True when it has
+    /// to be announced at once.
+    #[must_use = "true means that the autoscaler has to be told now"]
+    pub fn enter(&mut self, now: Moment) -> bool {
+        let first = self.tracked.is_none();
+        let tracked = self.tracked.get_or_insert_with(|| Tracked { timeline: Timeline::new(now), announced: true });
+        tracked.timeline.enter(now, Kind::Direct);
+        first
+    }
+
+    /// A request went out, in whatever way.
+    pub fn leave(&mut self, now: Moment) {
+        debug_assert!(self.tracked.is_some(), "a request that left had entered");
+        if let Some(tracked) = &mut self.tracked {
+            tracked.timeline.leave(now, Kind::Direct);
+        }
+    }
+
+    /// Requests in progress.
+    pub fn in_progress(&self) -> u32 {
+        self.tracked.as_ref().map_or(0, |tracked| tracked.timeline.in_progress())
+    }
+
+    /// What to report at a tick, each second; `None` when there is nothing to
+    /// say. An idle revision is reported once with zeros, then no more.
+    pub fn tick(&mut self, now: Moment) -> Option<MeterReport> {
+        let tracked = self.tracked.as_mut()?;
+        let report = tracked.timeline.report(now);
+        let told = std::mem::take(&mut tracked.announced).then_some(MeterReport::ANNOUNCEMENT);
+        let (concurrency, count) = told.map_or((0.0, 0.0), |told| (told.average_concurrency, told.request_count));
+        let drop = report.average_concurrency == 0.0 && tracked.timeline.in_progress() == 0;
+        if drop {
+            self.tracked = None;
+        }
+        Some(MeterReport {
+            average_concurrency: (report.average_concurrency - concurrency).max(0.0),
+            request_count: report.request_count - count,
+            drop,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: i64) -> Moment {
+        Moment::from_unix_millis(millis)
+    }
+
+    #[test]
+    fn a_request_over_the_whole_period_is_one_and_half_of_it_a_half() {
+        let mut line = Timeline::new(ms(0));
+        line.enter(ms(0), Kind::Direct);
+        line.enter(ms(500), Kind::Proxied);
+        let report = line.report(ms(1000));
+        assert_eq!(report.average_concurrency, 1.5);
+        assert_eq!(report.average_proxied_concurrency, 0.5);
+        assert_eq!((report.request_count, report.proxied_request_count), (2.0, 1.0));
+    }
+
+    #[test]
+    fn what_is_in_progress_goes_on_into_the_next_period() {
+        let mut line = Timeline::new(ms(0));
+        line.enter(ms(0), Kind::Proxied);
+        line.report(ms(1000));
+        line.leave(ms(1250), Kind::Proxied);
+        let report = line.report(ms(2000));
+        assert_eq!(report.average_proxied_concurrency, 0.25);
+        assert_eq!((report.request_count, line.in_progress()), (0.0, 0));
+    }
+
+    #[test]
+    fn counts_are_per_nominal_second_and_averages_per_measured_one() {
+        let mut line = Timeline::new(ms(0));
+        line.enter(ms(0), Kind::Direct);
+        let late = line.report(ms(4000));
+        assert_eq!((late.average_concurrency, late.request_count), (1.0, 1.0));
+    }
+
+    #[test]
+    fn a_report_without_time_is_zero_and_a_step_back_adds_nothing() {
+        let mut line = Timeline::new(ms(1000));
+        line.enter(ms(1000), Kind::Direct);
+        assert_eq!(line.report(ms(1000)).average_concurrency, 0.0);
+        line.enter(ms(200), Kind::Direct);
+        assert_eq!(line.report(ms(1500)).average_concurrency, 2.0);
+    }
+
+    #[test]
+    fn the_first_request_after_idleness_is_announced_and_then_subtracted() {
+        let mut meter = Meter::new();
+        assert!(meter.enter(ms(0)));
+        assert!(!meter.enter(ms(0)));
+        let first = meter.tick(ms(1000)).unwrap();
+        assert_eq!((first.average_concurrency, first.request_count), (1.0, 1.0));
+        let second = meter.tick(ms(2000)).unwrap();
+        assert_eq!((second.average_concurrency, second.request_count), (2.0, 0.0));
+    }
+
+    #[test]
+    fn an_idle_revision_is_reported_once_and_announced_anew() {
+        let mut meter = Meter::new();
+        assert!(meter.enter(ms(0)));
+        meter.leave(ms(400));
+        assert!(!meter.tick(ms(1000)).unwrap().drop);
+        assert!(meter.tick(ms(2000)).unwrap().drop);
+        assert_eq!((meter.tick(ms(3000)), meter.in_progress()), (None, 0));
+        assert!(meter.enter(ms(3500)));
+    }
+
+    #[test]
+    fn a_request_that_took_no_time_leaves_the_revision_idle() {
+        let mut meter = Meter::new();
+        assert!(meter.enter(ms(0)));
+        meter.leave(ms(0));
+        let report = meter.tick(ms(1000)).unwrap();
+        assert_eq!((report.average_concurrency, report.request_count), (0.0, 0.0));
+        assert!(report.drop);
+    }
+
+    #[test]
+    fn a_running_request_keeps_its_revision_even_without_time() {
+        let mut meter = Meter::new();
+        assert!(meter.enter(ms(1000)));
+        assert!(!meter.tick(ms(1000)).unwrap().drop);
+        assert!(!meter.enter(ms(1000)));
+    }
+
+    #[test]
+    fn the_ends_of_time_do_not_panic() {
+        let mut line = Timeline::new(Moment::MIN);
+        for at in [i64::MIN, i64::MAX, 0].map(Moment::from_unix_nanos) {
+            line.enter(at, Kind::Proxied);
+            assert!(line.report(at).average_concurrency.is_finite());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The request path of the activator, one function, outermost step first.
+
+use crate::offer::{self, Handback};
+use crate::revision::{Inside, Pod, Revision};
+use crate::wait::Waiter;
+use crate::{Activator, report, suspect};
+use bytes::Bytes;
+use http::header::{EXPECT, HeaderValue};
+use http::{Request, Response, StatusCode, Version, request};
+use hyper::body::{Body as _, Incoming};
+use hyper::upgrade::OnUpgrade;
+use plumbing::body::{Body, Guard};
+use plumbing::conn::Caller;
+use plumbing::deadline::Limits;
+use plumbing::forward::{Answer, Break, SendError};
+use plumbing::head::{Head, Probe};
+use plumbing::limiter::Permit;
+use plumbing::reason::Reason;
+use plumbing::refuse::Refusal;
+use plumbing::replay::Kept;
+use plumbing::shutdown::Shutdown;
+use plumbing::{headers, target, tunnel};
+use policy::revision::Timeouts;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much longer than the sidecar we wait, so that the limit that fires is
+/// the one nearer to the app, which knows more.
+const SIDECAR_FIRST: Duration = Duration::from_secs(1);
+
+/// Serves one request.
+pub(crate) async fn serve(
+    activator: &Activator,
+    shutdown: &Shutdown,
+    caller: &Arc<Caller>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let mut arrival = Arrival::of(request, activator, caller);
+    if let Some(probe) = &arrival.head.probe {
+        return answer_probe(probe, shutdown);
+    }
+    if caller.fds_scarce {
+        return refuse(activator, Refusal::new(Reason::FdLimit).closing());
+    }
+    let Some(revision) = activator.shared.table.lookup(&arrival.head) else {
+        return refuse(activator, Refusal::new(Reason::NoRoute));
+    };
+    let until = Instant::now() + activator.shared.config.wait_max;
+    let body = arrival.body.clone();
+    let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
+    let mut passage = match revision.direct_slot() {
+        Some(permit) => Passage { permit, inside: None, cold_since: None },
+        None => {
+            let (inside, cold_since) = enter(activator, &revision);
+            match waiter.slot().await {
+                Ok(permit) => Passage { permit, inside: Some(inside), cold_since },
+                Err(refusal) => return refuse(activator, refusal),
+            }
+        }
+    };
+    loop {
+        let (back, doubt) = match send(&arrival, &revision, caller, &passage).await {
+            Sent::Answered(answer, limits) => {
+                let switch = arrival.switch.take();
+                return carry(*answer, *limits, switch, passage, &revision, caller, shutdown);
+            }
+            Sent::Failed(refusal) => return refuse(activator, refusal),
+            Sent::Back { doubt } => (passage, doubt),
+        };
+        // Handed back: it waits in our queue from here on, whichever way it came.
+        let inside = back.inside.unwrap_or_else(|| enter(activator, &revision).0);
+        let pod = doubt.then(|| back.permit.pod());
+        let place = back.permit.hand_back(doubt);
+        if let Some((key, pod)) = pod.and_then(|key| Some((key, revision.doubt(key)?))) {
+            caller.worker.spawn(suspect::watch(revision.clone(), key, pod, caller.worker.clone()));
+        }
+        passage = match waiter.wait(place).await {
+            Ok(permit) => Passage { permit, inside: Some(inside), cold_since: back.cold_since },
+            Err(refusal) => return refuse(activator, refusal),
+        };
+    }
+}
+
+/// A request as it came in.
+struct Arrival {
+    head: Head,
+    parts: request::Parts,
+    /// `None` without content.
+    body: Option<Kept>,
+    /// Set when the client asks for another protocol.
+    switch: Option<OnUpgrade>,
+}
+
+impl Arrival {
+    fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> Arrival {
+        headers::receive(request.headers_mut(), caller.ip(), &activator.shared.config.trust);
+        let switch = headers::upgrade_protocol(request.headers()).map(|_| hyper::upgrade::on(&mut request));
+        let (mut parts, incoming) = request.into_parts();
+        let head = Head::read(&parts);
+        parts.extensions.clear();
+        if head.probe.is_none() {
+            let host = target::host_of(&parts);
+            headers::to_pod(&mut parts.headers, caller.ip(), host);
+        }
+        let body = (!incoming.is_end_stream()).then(|| Kept::new(incoming, &activator.shared.budget));
+        Arrival { head, parts, body, switch }
+    }
+}
+
+/// A request on its way: its slot, and what counts it.
+struct Passage {
+    permit: Permit,
+    /// `None` on the direct path: the sidecar alone counts it.
+    inside: Option<Inside>,
+    /// Since when it waited for a start, if it did.
+    cold_since: Option<Instant>,
+}
+
+/// Counts the request; tells the autoscaler at once when it is the first.
+fn enter(activator: &Activator, revision: &Arc<Revision>) -> (Inside, Option<Instant>) {
+    let (inside, poke) = revision.enter();
+    if poke {
+        report::poke(activator, revision);
+    }
+    if revision.begin_wake() {
+        activator.shared.metrics.waking();
+    }
+    let cold_since = revision.is_waking().then(Instant::now);
+    (inside, cold_since)
+}
+
+enum Sent {
+    Answered(Box<Answer>, Box<Limits>),
+    /// Not served, and not harmed: it can go elsewhere.
+    Back {
+        /// True: the pod must show that it is ready before it gets new work.
+        doubt: bool,
+    },
+    Failed(Refusal),
+}
+
+/// One try at the pod that the slot belongs to.
+async fn send(arrival: &Arrival, revision: &Revision, caller: &Caller, passage: &Passage) -> Sent {
+    // The pod may have been taken out since the slot was granted.
+    let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { doubt: false } };
+    let nonce = offer::nonce();
+    let request = outgoing(arrival, &pod, &nonce, passage.inside.is_some());
+    let repeatable = arrival.head.idempotent && arrival.body.is_none();
+    let timeouts = revision.spec().timeouts;
+    let mut limits = Limits::start(caller.worker.wheel(), &later(&timeouts));
+    let sent = tokio::select! {
+        sent = caller.worker.pool().send(pod.address, request, repeatable) => sent,
+        reason = limits.passed() => return Sent::Failed(Refusal::new(reason)),
+    };
+    let whole = arrival.body.as_ref().is_none_or(Kept::can_be_sent_again);
+    match sent {
+        Ok(answer) => match offer::handback(answer.0.headers(), &nonce) {
+            Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
+            Some(why) => {
+                tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
+                debug_assert!(matches!(why, Handback::Full | Handback::NotSent));
+                Sent::Back { doubt: true }
+            }
+            None => {
+                if let Some(body) = &arrival.body {
+                    body.open_gate();
+                }
+                Sent::Answered(Box::new(answer), Box::new(limits))
+            }
+        },
+        Err(SendError::NotSent { error, .. }) if whole => {
+            tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
+            Sent::Back { doubt: true }
+        }
+        Err(failed) => Sent::Failed(fault(revision, &pod, failed)),
+    }
+}
+
+fn outgoing(arrival: &Arrival, pod: &Pod, nonce: &HeaderValue, held: bool) -> Request<Body> {
+    let mut parts = arrival.parts.clone();
+    target::to_pod(&mut parts, pod.address);
+    parts.headers.insert(headers::OFFER, nonce.clone());
+    if !held {
+        parts.headers.remove(headers::PROXY_REQUEST);
+    }
+    let Some(body) = &arrival.body else { return Request::from_parts(parts, Body::empty()) };
+    // A longer body is sent on only after the sidecar's 100, which comes when
+    // it has a slot and a connection to the app. HTTP/2 has no such answer
+    // here: there a request whose body has gone beyond the prefix is past return.
+    let gated = parts.version != Version::HTTP_2 && !body.fits_prefix();
+    if gated {
+        parts.headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+    }
+    let mut request = Request::from_parts(parts, Body::replay(body.view(gated)));
+    if gated {
+        let body = body.clone();
+        hyper::ext::on_informational(&mut request, move |answer| {
+            if answer.status() == StatusCode::CONTINUE {
+                body.open_gate();
+            }
+        });
+    }
+    request
+}
+
+fn later(timeouts: &Timeouts) -> Timeouts {
+    Timeouts {
+        total: timeouts.total + SIDECAR_FIRST,
+        response_start: timeouts.response_start.map(|span| span + SIDECAR_FIRST),
+        idle: timeouts.idle.map(|span| span + SIDECAR_FIRST),
+        upgrade: timeouts.upgrade.map(|span| span + SIDECAR_FIRST),
+    }
+}
+
+/// Passes the pod's answer on; slot and count last until its last byte, or
+/// until both ends of an upgraded connection have closed.
+fn carry(
+    (mut response, checkin): Answer,
+    mut limits: Limits,
+    switch: Option<OnUpgrade>,
+    passage: Passage,
+    revision: &Revision,
+    caller: &Caller,
+    shutdown: &Shutdown,
+) -> Response<Body> {
+    let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let pod_side = switching.then(|| hyper::upgrade::on(&mut response));
+    headers::to_client(response.headers_mut(), false, switching);
+    if let Some(since) = passage.cold_since {
+        let millis = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        response.headers_mut().insert(headers::COLD_START, HeaderValue::from(millis));
+    }
+    let guard: Guard = Box::new((passage.permit, passage.inside));
+    let (mut parts, incoming) = response.into_parts();
+    parts.extensions.clear();
+    if let Some((client, pod)) = switch.zip(pod_side) {
+        let life = later(&revision.spec().timeouts).upgrade;
+        let joined = tunnel::join(client, pod, life, caller.worker.wheel().clone(), guard);
+        let stop = shutdown.clone();
+        caller.worker.spawn(shutdown.track(async move {
+            tokio::select! { () = joined => {}, () = stop.stopping() => {} }
+        }));
+        return Response::from_parts(parts, Body::empty());
+    }
+    limits.answered();
+    Response::from_parts(parts, Body::carried(incoming, limits, guard, Some(checkin)))
+}
+
+fn answer_probe(probe: &Probe, shutdown: &Shutdown) -> Response<Body> {
+    match probe {
+        _ if shutdown.is_draining() => Refusal::new(Reason::Draining).response(),
+        Probe::Activator => Response::new(Body::full(Bytes::from_static(b"activator"))),
+        Probe::Ingress { hash: Some(hash) } if !hash.is_empty() => {
+            let mut response = Response::new(Body::empty());
+            response.headers_mut().insert(headers::NETWORK_HASH, hash.clone());
+            response
+        }
+        Probe::Ingress { .. } => {
+            let text = "a probe request must contain a non-empty \"K-Network-Hash\" header";
+            Refusal::because(Reason::Malformed, text).response()
+        }
+        Probe::Readiness => Refusal::because(Reason::Malformed, "unexpected probe header value: \"queue\"").response(),
+        Probe::Unexpected { value } => {
+            Refusal::because(Reason::Malformed, format!("unexpected probe header value: \"{value}\"")).response()
+        }
+    }
+}
+
+fn fault(revision: &Revision, pod: &Pod, failed: SendError) -> Refusal {
+    let (reason, error) = match failed {
+        SendError::NotSent { error, .. } => (Reason::ConnectFailed, error),
+        SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
+        SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
+        SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
+    };
+    tracing::warn!(revision = %revision.id, pod = %pod.name, %reason, error, "a request failed at a pod");
+    Refusal::new(reason)
+}
+
+fn refuse(activator: &Activator, refusal: Refusal) -> Response<Body> {
+    activator.shared.metrics.refused(refusal.reason);
+    tracing::debug!(reason = %refusal.reason, "refused a request");
+    refusal.response()
+}

@@ -1,0 +1,53 @@
+//! The activator's metric names, and their handles made once.
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use plumbing::reason::Reason;
+use std::time::Duration;
+
+/// Requests that wait for a slot.
+pub(crate) const HELD: &str = "zeroscale_activator_held_requests";
+/// Requests that are at pods.
+pub(crate) const IN_FLIGHT: &str = "zeroscale_activator_in_flight_requests";
+/// Wake-ups from zero that were begun.
+pub(crate) const WAKES: &str = "zeroscale_activator_wakes_total";
+/// From the first request at zero to the first ready pod.
+pub(crate) const COLD_START: &str = "zeroscale_activator_cold_start_seconds";
+/// Answers of ours instead of the app's, by reason.
+pub(crate) const REFUSALS: &str = "zeroscale_activator_refusals_total";
+
+pub(crate) struct Metrics {
+    held: Gauge,
+    in_flight: Gauge,
+    wakes: Counter,
+    cold_start: Histogram,
+    refusals: Vec<Counter>,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        Metrics {
+            held: gauge!(HELD),
+            in_flight: gauge!(IN_FLIGHT),
+            wakes: counter!(WAKES),
+            cold_start: histogram!(COLD_START),
+            refusals: Reason::ALL.iter().map(|reason| counter!(REFUSALS, "reason" => reason.code())).collect(),
+        }
+    }
+
+    pub(crate) fn level(&self, held: usize, in_flight: usize) {
+        self.held.set(held as f64);
+        self.in_flight.set(in_flight as f64);
+    }
+
+    pub(crate) fn waking(&self) {
+        self.wakes.increment(1);
+    }
+
+    pub(crate) fn woken(&self, took: Duration) {
+        self.cold_start.record(took.as_secs_f64());
+    }
+
+    pub(crate) fn refused(&self, reason: Reason) {
+        self.refusals[reason as usize].increment(1);
+    }
+}

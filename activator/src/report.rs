@@ -1,0 +1,49 @@
+//! Each second: what was held and passed on; the first request at zero is
+//! told at once.
+
+use crate::Activator;
+use crate::revision::Revision;
+use plumbing::clock;
+use policy::stat::{Stat, StatBatch};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// Tells that a revision has its first request.
+pub(crate) fn poke(activator: &Activator, revision: &Revision) {
+    let stat = stat(activator, 1.0, 1.0);
+    activator.shared.stats.send(StatBatch { at: clock::now(), stats: vec![(revision.id.clone(), stat)], poke: true });
+}
+
+pub(crate) async fn run(activator: Activator) {
+    let mut ticks = tokio::time::interval(REPORT_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let revisions = activator.shared.table.all();
+        let mut stats = Vec::new();
+        for revision in &revisions {
+            if let Some(report) = revision.tick() {
+                let stat = stat(&activator, report.average_concurrency, report.request_count);
+                stats.push((revision.id.clone(), stat));
+            }
+        }
+        let in_flight: usize = revisions.iter().map(|revision| revision.load().in_flight).sum();
+        activator.shared.metrics.level(activator.shared.held.load(Ordering::Relaxed), in_flight);
+        if !stats.is_empty() {
+            activator.shared.stats.send(StatBatch { at: clock::now(), stats, poke: false });
+        }
+    }
+}
+
+fn stat(activator: &Activator, average_concurrency: f64, request_count: f64) -> Stat {
+    Stat {
+        pod_name: activator.shared.config.pod_name.clone(),
+        average_concurrency,
+        average_proxied_concurrency: 0.0,
+        request_count,
+        proxied_request_count: 0.0,
+    }
+}

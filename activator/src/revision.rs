@@ -1,0 +1,248 @@
+//! One live revision: who waits, which pods there are, what was counted.
+
+use crate::RevisionLoad;
+use crate::retire::Retirement;
+use parking_lot::{Mutex, RwLock};
+use plumbing::clock;
+use plumbing::limiter::{Limiter, Permit};
+use plumbing::reason::Reason;
+use plumbing::refuse::Refusal;
+use policy::admit::{Bounds, PodKey, Refused};
+use policy::pick::Rule;
+use policy::revision::{RevisionId, RevisionSpec};
+use policy::timeline::{Meter, MeterReport};
+use policy::world::{Path, PodName, PodPhase, RevisionView, Trouble, TroubleKind};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(crate) struct Revision {
+    pub(crate) id: RevisionId,
+    pub(crate) limiter: Limiter,
+    number: u64,
+    retirement: Arc<Retirement>,
+    state: RwLock<State>,
+    meter: Mutex<Meter>,
+    /// Set from the first request at zero until a pod is there.
+    waking: Mutex<Option<Instant>>,
+}
+
+struct State {
+    spec: Arc<RevisionSpec>,
+    path: Path,
+    trouble: Option<Trouble>,
+    /// Pods that may be chosen.
+    pods: BTreeMap<PodKey, Pod>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Pod {
+    pub(crate) name: PodName,
+    pub(crate) address: SocketAddr,
+    /// True while somebody asks it for its readiness.
+    doubted: bool,
+}
+
+impl Revision {
+    pub(crate) fn new(
+        id: RevisionId,
+        view: &RevisionView,
+        number: u64,
+        waiting_max: usize,
+        retirement: &Arc<Retirement>,
+    ) -> Revision {
+        let bounds = Bounds { waiting_max, places_max: usize::MAX };
+        let rule = Rule::for_limit(view.spec.container_concurrency);
+        let told = retirement.clone();
+        let limiter = Limiter::new(bounds, rule, Some(Box::new(move |pod| told.end(number, pod))));
+        let state = State { spec: view.spec.clone(), path: view.path, trouble: None, pods: BTreeMap::new() };
+        Revision {
+            id,
+            limiter,
+            number,
+            retirement: retirement.clone(),
+            state: RwLock::new(state),
+            meter: Mutex::new(Meter::new()),
+            waking: Mutex::new(None),
+        }
+    }
+
+    /// Takes in what the platform says of the revision. Returns how long a
+    /// wake-up took, when this ends one.
+    pub(crate) fn apply(&self, view: &RevisionView) -> Option<Duration> {
+        let capacity = |spec: &RevisionSpec| (spec.container_concurrency > 0).then_some(spec.container_concurrency);
+        let (gone, limit_changed) = {
+            let mut state = self.state.write();
+            let limit_changed = capacity(&state.spec) != capacity(&view.spec);
+            state.spec = view.spec.clone();
+            state.path = view.path;
+            state.trouble = view.trouble.clone();
+            let stays =
+                |pod: &Pod| view.ready_pods().any(|ready| ready.name == pod.name && ready.address == pod.address);
+            let gone: Vec<(PodKey, Pod)> =
+                state.pods.iter().filter(|(_, pod)| !stays(pod)).map(|(key, pod)| (*key, pod.clone())).collect();
+            (gone, limit_changed)
+        };
+        for (key, pod) in gone {
+            self.remove(key, pod.name);
+        }
+        let limit = capacity(&view.spec);
+        if limit_changed {
+            let keys: Vec<PodKey> = self.state.read().pods.keys().copied().collect();
+            self.limiter.update(|admission, woken| {
+                keys.iter().for_each(|&key| admission.resize_pod(key, limit, woken));
+            });
+        }
+        for pod in view.ready_pods() {
+            self.add(Pod { name: pod.name.clone(), address: pod.address, doubted: false }, limit);
+        }
+        self.refuse_if_troubled();
+        let up = view.pods.iter().any(|pod| pod.phase == PodPhase::Ready);
+        if up { self.waking.lock().take().map(|since| since.elapsed()) } else { None }
+    }
+
+    fn add(&self, pod: Pod, limit: Option<u32>) {
+        let mut state = self.state.write();
+        if state.pods.values().any(|known| known.name == pod.name) {
+            return;
+        }
+        // No slots at first, so that nobody is sent to a pod whose address is
+        // not written down yet.
+        let key = self.limiter.update(|admission, woken| admission.add_pod(Some(0), woken));
+        state.pods.insert(key, pod);
+        drop(state);
+        self.limiter.update(|admission, woken| admission.resize_pod(key, limit, woken));
+    }
+
+    fn remove(&self, key: PodKey, name: PodName) {
+        self.retirement.begin(self.number, key, name);
+        let idle = self.limiter.update(|admission, _| admission.remove_pod(key));
+        self.state.write().pods.remove(&key);
+        if idle {
+            self.retirement.end(self.number, key);
+        }
+    }
+
+    /// The revision is gone: nobody waits for it any more.
+    pub(crate) fn retire(&self) {
+        let pods = std::mem::take(&mut self.state.write().pods);
+        for (key, pod) in pods {
+            self.remove(key, pod.name);
+        }
+        self.limiter.update(|admission, woken| admission.refuse_all(Refused::RevisionRemoved, woken));
+    }
+
+    fn refuse_if_troubled(&self) {
+        let why = {
+            let state = self.state.read();
+            match &state.trouble {
+                Some(trouble) if state.pods.is_empty() => refused(trouble.kind),
+                _ => return,
+            }
+        };
+        self.limiter.update(|admission, woken| admission.refuse_all(why, woken));
+    }
+
+    /// Why a request cannot be held: pods cannot be started.
+    pub(crate) fn trouble(&self) -> Option<Refusal> {
+        let state = self.state.read();
+        match &state.trouble {
+            Some(trouble) if state.pods.is_empty() => {
+                Some(Refusal::because(reason(trouble.kind), trouble.text.to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn spec(&self) -> Arc<RevisionSpec> {
+        self.state.read().spec.clone()
+    }
+
+    pub(crate) fn pod(&self, key: PodKey) -> Option<Pod> {
+        self.state.read().pods.get(&key).cloned()
+    }
+
+    /// Notes that a pod is doubted. The pod, unless that was known already.
+    pub(crate) fn doubt(&self, key: PodKey) -> Option<Pod> {
+        let mut state = self.state.write();
+        let pod = state.pods.get_mut(&key).filter(|pod| !pod.doubted)?;
+        pod.doubted = true;
+        Some(pod.clone())
+    }
+
+    /// Ends [`Revision::doubt`].
+    pub(crate) fn trust_again(&self, key: PodKey) {
+        if let Some(pod) = self.state.write().pods.get_mut(&key) {
+            pod.doubted = false;
+        }
+        self.limiter.update(|admission, woken| admission.resume_pod(key, woken));
+    }
+
+    /// A slot on the direct path, when that is the path.
+    pub(crate) fn direct_slot(&self) -> Option<Permit> {
+        let direct = self.state.read().path == Path::Direct;
+        if direct { self.limiter.take_beyond_limit() } else { None }
+    }
+
+    /// Counts a request until the guard is dropped. The second value is true
+    /// when it is the first sign of load, to be told at once.
+    pub(crate) fn enter(self: &Arc<Self>) -> (Inside, bool) {
+        let poke = self.meter.lock().enter(clock::now());
+        (Inside { revision: self.clone() }, poke)
+    }
+
+    /// Notes the beginning of a wake-up. True when none was under way.
+    pub(crate) fn begin_wake(&self) -> bool {
+        if !self.state.read().pods.is_empty() {
+            return false;
+        }
+        let mut waking = self.waking.lock();
+        let first = waking.is_none();
+        waking.get_or_insert_with(Instant::now);
+        first
+    }
+
+    pub(crate) fn is_waking(&self) -> bool {
+        self.waking.lock().is_some()
+    }
+
+    pub(crate) fn tick(&self) -> Option<MeterReport> {
+        self.meter.lock().tick(clock::now())
+    }
+
+    pub(crate) fn load(&self) -> RevisionLoad {
+        self.limiter.read(|admission| RevisionLoad {
+            revision: self.id.clone(),
+            held: admission.waiting(),
+            oldest_held_since: admission.oldest_since(),
+            in_flight: admission.running(),
+        })
+    }
+}
+
+fn refused(kind: TroubleKind) -> Refused {
+    match kind {
+        TroubleKind::StartFailed => Refused::StartFailed,
+        TroubleKind::StartTimeout => Refused::StartTimeout,
+    }
+}
+
+fn reason(kind: TroubleKind) -> Reason {
+    match kind {
+        TroubleKind::StartFailed => Reason::StartFailed,
+        TroubleKind::StartTimeout => Reason::StartTimeout,
+    }
+}
+
+/// A request that is counted.
+pub(crate) struct Inside {
+    revision: Arc<Revision>,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.revision.meter.lock().leave(clock::now());
+    }
+}

@@ -1,0 +1,101 @@
+//! Parking a request until a slot is its own: within the wait limit, and only
+//! while its client is there.
+
+use crate::Activator;
+use crate::revision::Revision;
+use plumbing::conn::Caller;
+use plumbing::limiter::{Asked, Permit, Waiting};
+use plumbing::reason::Reason;
+use plumbing::refuse::Refusal;
+use plumbing::replay::{Filled, Kept};
+use policy::admit::Refused;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use tokio::time::Instant;
+
+/// A request that may have to wait.
+pub(crate) struct Waiter<'a> {
+    pub(crate) activator: &'a Activator,
+    pub(crate) revision: &'a Arc<Revision>,
+    pub(crate) caller: &'a Caller,
+    /// Its body, if it has one.
+    pub(crate) body: Option<&'a Kept>,
+    /// When it has waited long enough.
+    pub(crate) until: Instant,
+}
+
+impl Waiter<'_> {
+    /// A slot, at once or after waiting.
+    pub(crate) async fn slot(&self) -> Result<Permit, Refusal> {
+        match self.revision.limiter.ask() {
+            Asked::Go(permit) => Ok(permit),
+            Asked::Refuse(why) => Err(self.refusal(why)),
+            Asked::Wait(waiting) => self.wait(waiting).await,
+        }
+    }
+
+    /// Waits at a place that is taken already.
+    pub(crate) async fn wait(&self, waiting: Waiting) -> Result<Permit, Refusal> {
+        if let Some(trouble) = self.revision.trouble() {
+            return Err(trouble);
+        }
+        let held = &self.activator.shared.held;
+        let _held = Held::take(held, self.activator.shared.config.held_max).ok_or(Refusal::new(Reason::QueueFull))?;
+        let mut waiting = pin!(waiting);
+        let mut too_late = pin!(self.caller.worker.wheel().sleep_until(self.until));
+        let mut client_gone = pin!(self.client_gone());
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(outcome) = waiting.as_mut().poll(cx) {
+                return Poll::Ready(outcome.map_err(|why| self.refusal(why)));
+            }
+            if let Poll::Ready(refusal) = client_gone.as_mut().poll(cx) {
+                return Poll::Ready(Err(refusal));
+            }
+            too_late.as_mut().poll(cx).map(|()| Err(Refusal::new(Reason::WaitTimeout)))
+        })
+        .await
+    }
+
+    /// Ready when the request need not wait any longer. Without a body the
+    /// HTTP library itself drops the request when its client leaves; with one
+    /// it would learn of that only by reading.
+    async fn client_gone(&self) -> Refusal {
+        let Some(body) = self.body else { return std::future::pending().await };
+        match std::future::poll_fn(|cx| body.poll_fill(cx)).await {
+            Err(_) => Refusal::new(Reason::ClientGone),
+            Ok(Filled::NoMemory) => Refusal::new(Reason::HeldBytesFull).closing(),
+            Ok(Filled::Whole) => std::future::pending().await,
+            Ok(Filled::Prefix) => {
+                self.caller.left().await;
+                Refusal::new(Reason::ClientGone)
+            }
+        }
+    }
+
+    fn refusal(&self, why: Refused) -> Refusal {
+        match why {
+            Refused::StartFailed | Refused::StartTimeout => self.revision.trouble().unwrap_or_else(|| why.into()),
+            _ => why.into(),
+        }
+    }
+}
+
+/// Counts a held request of all revisions together.
+struct Held<'a>(&'a AtomicUsize);
+
+impl Held<'_> {
+    fn take(count: &AtomicUsize, max: usize) -> Option<Held<'_>> {
+        let held = Held(count);
+        // On refusal the guard itself takes the count back.
+        if count.fetch_add(1, Ordering::Relaxed) >= max { None } else { Some(held) }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,238 @@
+//! Bodies that we pass on: one type for all of them, and a response body that
+//! carries what must last until its last byte.
+
+use crate::conn::Busy;
+use crate::deadline::Limits;
+use crate::forward::Checkin;
+use crate::reason::Reason;
+use crate::replay::View;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Something that is kept until a body has ended: a slot, a count.
+pub type Guard = Box<dyn Any + Send>;
+
+/// Why a body broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The other side of the connection failed.
+    #[error("{0}")]
+    Connection(#[from] hyper::Error),
+    /// A limit of the request passed after its answer had begun. The answer is
+    /// cut, visibly: nothing may be written into it.
+    #[error("{0}")]
+    Limit(Reason),
+    /// The request is being sent anew, elsewhere.
+    #[error("the request was taken back")]
+    TakenBack,
+}
+
+/// A body, of a request or of a response.
+pub struct Body {
+    kind: Kind,
+    /// On an answer: its connection is busy until the body is gone.
+    busy: Option<Busy>,
+}
+
+enum Kind {
+    Empty,
+    Full(Option<Bytes>),
+    Incoming(Incoming),
+    Replay(View),
+    Carried(Arc<Carried>),
+}
+
+impl Body {
+    fn of(kind: Kind) -> Body {
+        Body { kind, busy: None }
+    }
+
+    pub(crate) fn keeping(mut self, busy: Busy) -> Body {
+        self.busy = Some(busy);
+        self
+    }
+
+    /// Without content.
+    pub fn empty() -> Body {
+        Body::of(Kind::Empty)
+    }
+
+    /// Known in full.
+    pub fn full(bytes: Bytes) -> Body {
+        Body::of(Kind::Full(Some(bytes)))
+    }
+
+    /// As it comes in.
+    pub fn incoming(incoming: Incoming) -> Body {
+        if incoming.is_end_stream() { Body::empty() } else { Body::of(Kind::Incoming(incoming)) }
+    }
+
+    /// A request body that may be sent again.
+    pub fn replay(view: View) -> Body {
+        Body::of(Kind::Replay(view))
+    }
+
+    /// A response body with its limits, its guards, and the connection that it
+    /// comes on: all are let go of at the last byte, or when a limit passes.
+    pub fn carried(incoming: Incoming, limits: Limits, guard: Guard, checkin: Option<Checkin>) -> Body {
+        let load = Load { incoming, limits, _guard: guard, checkin };
+        let carried = Arc::new(Carried { state: Mutex::new(State { load: Some(load), cut: None, reader: None }) });
+        carried.clone().arm();
+        Body::of(Kind::Carried(carried))
+    }
+}
+
+struct Carried {
+    state: Mutex<State>,
+}
+
+struct State {
+    load: Option<Load>,
+    cut: Option<Reason>,
+    reader: Option<Waker>,
+}
+
+struct Load {
+    incoming: Incoming,
+    limits: Limits,
+    _guard: Guard,
+    checkin: Option<Checkin>,
+}
+
+impl Load {
+    /// The body has ended as it should: its connection can be used again.
+    fn complete(mut self) {
+        if let Some(checkin) = self.checkin.take() {
+            checkin.put_back();
+        }
+    }
+}
+
+impl Carried {
+    /// Lets the limits call [`Carried::wake`] rather than the reader: a client
+    /// that has stopped reading is not polled, and must not keep its slot.
+    fn arm(self: Arc<Self>) {
+        let waker = Waker::from(self.clone());
+        let mut state = self.state.lock();
+        let Some(load) = state.load.as_mut() else { return };
+        let Poll::Ready(reason) = load.limits.poll_passed(&mut Context::from_waker(&waker)) else { return };
+        state.cut = Some(reason);
+        let load = state.load.take();
+        let reader = state.reader.take();
+        drop(state);
+        // Dropping it frees slots and wakes others: not under the lock.
+        drop(load);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let mut state = self.state.lock();
+        if let Some(reason) = state.cut {
+            return Poll::Ready(Some(Err(BodyError::Limit(reason))));
+        }
+        let Some(load) = state.load.as_mut() else { return Poll::Ready(None) };
+        match Pin::new(&mut load.incoming).poll_frame(cx) {
+            Poll::Pending => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                load.limits.wrote();
+                let ended = load.incoming.is_end_stream();
+                let load = if ended { state.load.take() } else { None };
+                drop(state);
+                load.into_iter().for_each(Load::complete);
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(end) => {
+                let load = state.load.take();
+                drop(state);
+                match end {
+                    Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+                    _ => {
+                        load.into_iter().for_each(Load::complete);
+                        Poll::Ready(None)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The reader is gone.
+    fn abandon(&self) {
+        let load = self.state.lock().load.take();
+        if let Some(load) = load {
+            if load.incoming.is_end_stream() {
+                load.complete();
+            }
+        }
+    }
+}
+
+impl Wake for Carried {
+    fn wake(self: Arc<Self>) {
+        self.arm();
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Incoming(incoming) => Pin::new(incoming).poll_frame(cx).map_err(BodyError::from),
+            Kind::Replay(view) => view.poll_frame(cx),
+            Kind::Carried(carried) => carried.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_none(),
+            Kind::Incoming(incoming) => incoming.is_end_stream(),
+            Kind::Replay(view) => view.is_end_stream(),
+            Kind::Carried(carried) => {
+                let state = carried.state.lock();
+                state.cut.is_none() && state.load.as_ref().is_none_or(|load| load.incoming.is_end_stream())
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Kind::Incoming(incoming) => incoming.size_hint(),
+            Kind::Replay(view) => view.size_hint(),
+            Kind::Carried(carried) => {
+                let state = carried.state.lock();
+                match (&state.load, state.cut) {
+                    (Some(load), _) => load.incoming.size_hint(),
+                    (None, None) => SizeHint::with_exact(0),
+                    // Unknown, so that the cut is not taken for a whole answer.
+                    (None, Some(_)) => SizeHint::default(),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Kind::Carried(carried) = &self.kind {
+            carried.abandon();
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The small request head that chains decide on: what a request is, without
+//! the HTTP library's types in the decisions.
+
+use crate::headers;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, request};
+
+/// What a chain needs to know of a request before it forwards it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// A probe, if it is one.
+    pub probe: Option<Probe>,
+    /// True when it came through an activator.
+    pub proxied: bool,
+    /// The nonce of an offer: serve at once, or hand back.
+    pub offer: Option<HeaderValue>,
+    /// True when the client asks for another protocol (websocket, say).
+    pub upgrade: bool,
+    /// Lower-case host without port; empty without one.
+    pub host: String,
+    /// True when sending it twice does no harm: a safe or idempotent method.
+    pub idempotent: bool,
+}
+
+/// The kinds of probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Is the pod ready? (`K-Network-Probe: queue` from a prober's user agent)
+    Readiness,
+    /// Is the path programmed? (`K-Network-Probe: probe`; the hash is echoed)
+    Ingress {
+        /// What to echo; empty is a fault of the prober.
+        hash: Option<HeaderValue>,
+    },
+    /// Are you the activator? (`K-Network-Probe: activator`)
+    Activator,
+    /// A prober with a value that nobody knows.
+    Unexpected {
+        /// The value.
+        value: String,
+    },
+}
+
+const PROBER_AGENTS: [&[u8]; 3] = [b"kube-probe/", b"Knative-Activator-Probe", b"Knative-Autoscaling-Probe"];
+
+impl Head {
+    /// Reads a head. Headers of untrusted peers must have been removed before
+    /// ([`headers::receive`]).
+    pub fn read(parts: &request::Parts) -> Head {
+        let fields = &parts.headers;
+        Head {
+            probe: probe(fields),
+            proxied: fields.get(headers::PROXY_REQUEST).is_some_and(|value| value == "activator"),
+            offer: fields.get(headers::OFFER).cloned(),
+            upgrade: parts.method == Method::CONNECT || headers::upgrade_protocol(fields).is_some(),
+            host: host(parts),
+            idempotent: parts.method.is_idempotent(),
+        }
+    }
+}
+
+fn probe(fields: &HeaderMap) -> Option<Probe> {
+    // Without the header it is no probe of ours: on the public listener it has
+    // been removed, so a client cannot pose as a prober by its user agent.
+    let kind = fields.get(headers::NETWORK_PROBE)?;
+    let agent = fields.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
+    let prober = PROBER_AGENTS.iter().any(|name| agent.starts_with(name));
+    match (kind.as_bytes(), prober) {
+        (b"queue", true) => Some(Probe::Readiness),
+        (b"probe", _) => Some(Probe::Ingress { hash: fields.get(headers::NETWORK_HASH).cloned() }),
+        (b"activator", _) => Some(Probe::Activator),
+        (other, true) => Some(Probe::Unexpected { value: String::from_utf8_lossy(other).into_owned() }),
+        (_, false) => None,
+    }
+}
+
+fn host(parts: &request::Parts) -> String {
+    let authority = parts.uri.authority().map(|authority| authority.as_str());
+    let field = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    without_port(authority.or(field).unwrap_or("")).to_ascii_lowercase()
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // The colons of an IPv6 address stand in brackets.
+        Some((name, port)) if !port.ends_with(']') => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn head(lines: &[(&str, &str)]) -> Head {
+        let request = lines.iter().fold(Request::get("/x"), |request, (name, value)| request.header(*name, *value));
+        Head::read(&request.body(()).unwrap().into_parts().0)
+    }
+
+    #[test]
+    fn only_a_prober_with_the_header_is_a_readiness_probe() {
+        let agent = ("user-agent", "Knative-Activator-Probe");
+        assert_eq!(head(&[agent, ("k-network-probe", "queue")]).probe, Some(Probe::Readiness));
+        assert_eq!(head(&[agent]).probe, None);
+        assert_eq!(head(&[("k-network-probe", "queue")]).probe, None);
+        let odd = head(&[agent, ("k-network-probe", "x")]).probe;
+        assert_eq!(odd, Some(Probe::Unexpected { value: "x".into() }));
+    }
+
+    #[test]
+    fn the_host_is_compared_without_case_and_port() {
+        for (given, host) in
+            [("Shop.Example:8080", "shop.example"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("a", "a")]
+        {
+            assert_eq!(head(&[("host", given)]).host, host);
+        }
+    }
+}

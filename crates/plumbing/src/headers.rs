@@ -1,0 +1,260 @@
+//! Header names, and what happens to headers on the way through.
+
+use crate::trust::Trust;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// Why an answer is ours: a code of [`crate::reason::Reason`].
+pub const REASON: HeaderName = HeaderName::from_static("x-zeroscale-reason");
+/// Request mark: serve at once or hand back; the value is a nonce.
+pub const OFFER: HeaderName = HeaderName::from_static("x-zeroscale-offer");
+/// Answer mark: the request was not served; `NONCE full` or `NONCE not-sent`.
+pub const HANDBACK: HeaderName = HeaderName::from_static("x-zeroscale-handback");
+/// Probe answer: this sidecar is ours; the value is its version.
+pub const PROXY: HeaderName = HeaderName::from_static("x-zeroscale-proxy");
+/// On an answer that waited for a start: how long, in milliseconds.
+pub const COLD_START: HeaderName = HeaderName::from_static("x-zeroscale-cold-start");
+
+/// Revision that a request is for, set by an ingress.
+pub const SERVING_REVISION: HeaderName = HeaderName::from_static("knative-serving-revision");
+/// Namespace of that revision.
+pub const SERVING_NAMESPACE: HeaderName = HeaderName::from_static("knative-serving-namespace");
+/// `activator` on requests that came through one.
+pub const PROXY_REQUEST: HeaderName = HeaderName::from_static("k-proxy-request");
+/// Kind of a probe.
+pub const NETWORK_PROBE: HeaderName = HeaderName::from_static("k-network-probe");
+/// Hash that an ingress probe wants echoed.
+pub const NETWORK_HASH: HeaderName = HeaderName::from_static("k-network-hash");
+/// Marks probes of the kubelet.
+pub const KUBELET_PROBE: HeaderName = HeaderName::from_static("k-kubelet-probe");
+/// The host that the client asked for, before the activator replaced it.
+pub const ORIGINAL_HOST: HeaderName = HeaderName::from_static("k-original-host");
+/// Asks a mesh to keep the address.
+pub const PASSTHROUGH: HeaderName = HeaderName::from_static("k-passthrough-lb");
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_BY: HeaderName = HeaderName::from_static("x-forwarded-by");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// Headers by which our parts speak to each other.
+const INTERNAL: [HeaderName; 11] = [
+    OFFER,
+    HANDBACK,
+    PROXY,
+    SERVING_REVISION,
+    SERVING_NAMESPACE,
+    PROXY_REQUEST,
+    NETWORK_PROBE,
+    NETWORK_HASH,
+    KUBELET_PROBE,
+    ORIGINAL_HOST,
+    PASSTHROUGH,
+];
+
+/// Headers that belong to one connection.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Removes what an untrusted peer may not say, before anything reads it, and
+/// writes down where the request came from.
+pub fn receive(fields: &mut HeaderMap, peer: IpAddr, trust: &Trust) {
+    if !trust.peers.contains(peer) {
+        for name in &INTERNAL {
+            fields.remove(name);
+        }
+    }
+    if !trust.proxies.contains(peer) {
+        for name in [&X_FORWARDED_FOR, &X_FORWARDED_HOST, &X_FORWARDED_PROTO, &X_FORWARDED_BY, &header::FORWARDED] {
+            fields.remove(name);
+        }
+    }
+}
+
+/// Appends the peer to `X-Forwarded-For`, as one line.
+pub fn forwarded_for(fields: &mut HeaderMap, peer: IpAddr) {
+    let mut line = String::new();
+    for value in fields.get_all(&X_FORWARDED_FOR) {
+        // Bytes that are no text cannot be an address list: drop that line.
+        if let Ok(text) = value.to_str() {
+            let _ = write!(line, "{text}, ");
+        }
+    }
+    let _ = write!(line, "{}", peer.to_canonical());
+    if let Ok(value) = HeaderValue::from_str(&line) {
+        fields.insert(X_FORWARDED_FOR, value);
+    }
+}
+
+/// Removes the headers of one connection; keeps `te: trailers`, and the
+/// request for an upgrade where there is one.
+pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
+    let upgrade = upgrade_protocol(fields);
+    let trailers = fields.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
+    if let Some(named) = named_in_connection(fields) {
+        named.iter().for_each(|name| drop(fields.remove(name)));
+    }
+    for name in &HOP_BY_HOP {
+        fields.remove(name);
+    }
+    if trailers {
+        fields.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+    if let Some(protocol) = upgrade {
+        fields.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        fields.insert(header::UPGRADE, protocol);
+    }
+}
+
+/// The protocol that a request or a 101 answer switches to.
+pub fn upgrade_protocol(fields: &HeaderMap) -> Option<HeaderValue> {
+    let asked = fields.get_all(header::CONNECTION).iter().any(|value| has_token(value, "upgrade"));
+    if asked { fields.get(header::UPGRADE).cloned() } else { None }
+}
+
+/// Headers that `Connection` names; `None` in the common case of none.
+fn named_in_connection(fields: &HeaderMap) -> Option<Vec<HeaderName>> {
+    fields.get(header::CONNECTION)?;
+    let lines = fields.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    Some(lines.flat_map(|line| line.split(',')).filter_map(|name| name.trim().parse().ok()).collect())
+}
+
+fn has_token(value: &HeaderValue, token: &str) -> bool {
+    value.to_str().is_ok_and(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+}
+
+/// What the sidecar changes on the way to the app: marks and routing headers
+/// go. (The client's host comes back in [`crate::target::to_app`].)
+pub fn to_app(fields: &mut HeaderMap, peer: IpAddr) {
+    fields.remove(OFFER);
+    fields.remove(SERVING_REVISION);
+    fields.remove(SERVING_NAMESPACE);
+    // The body is asked for by reading it; the app need not ask again.
+    fields.remove(header::EXPECT);
+    strip_hop_by_hop(fields);
+    forwarded_for(fields, peer);
+}
+
+/// What the activator changes on the way to a pod.
+pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
+    fields.remove(SERVING_REVISION);
+    fields.remove(SERVING_NAMESPACE);
+    fields.remove(NETWORK_HASH);
+    if !fields.get(ORIGINAL_HOST).is_some_and(|host| !host.is_empty()) {
+        if let Some(host) = host {
+            fields.insert(ORIGINAL_HOST, host);
+        }
+    }
+    fields.remove(header::EXPECT);
+    strip_hop_by_hop(fields);
+    forwarded_for(fields, peer);
+    fields.insert(PROXY_REQUEST, HeaderValue::from_static("activator"));
+}
+
+/// What is removed from an answer on its way to the client. A switch of
+/// protocols keeps its two headers. Marks go always: an app cannot say that a
+/// request was handed back, and a client need not know.
+pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
+    // Announced trailers stay announced.
+    let trailers: Vec<HeaderValue> = fields.get_all(header::TRAILER).iter().cloned().collect();
+    strip_hop_by_hop(fields);
+    fields.remove(header::TE);
+    if !switching {
+        fields.remove(header::CONNECTION);
+        fields.remove(header::UPGRADE);
+    }
+    for line in trailers {
+        fields.append(header::TRAILER, line);
+    }
+    fields.remove(HANDBACK);
+    fields.remove(PROXY);
+    if from_app {
+        // Only we give our reasons.
+        fields.remove(REASON);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&str, &str)]) -> HeaderMap {
+        let parsed = lines.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()));
+        parsed.fold(HeaderMap::new(), |mut fields, (name, value)| {
+            fields.append(name, value);
+            fields
+        })
+    }
+
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 9));
+
+    #[test]
+    fn an_untrusted_peer_cannot_say_anything_internal() {
+        let mut fields = map(&[("accept", "*/*"), ("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4")]);
+        for name in &INTERNAL {
+            fields.insert(name, HeaderValue::from_static("forged"));
+        }
+        receive(&mut fields, PEER, &Trust::nobody());
+        assert_eq!(fields, map(&[("accept", "*/*")]));
+    }
+
+    #[test]
+    fn naming_a_proxy_does_not_open_the_internal_headers() {
+        let trust = Trust { proxies: "192.0.2.0/24".parse().unwrap(), ..Trust::nobody() };
+        let mut fields = map(&[("k-proxy-request", "activator"), ("x-forwarded-for", "1.2.3.4")]);
+        receive(&mut fields, PEER, &trust);
+        forwarded_for(&mut fields, PEER);
+        assert_eq!(fields, map(&[("x-forwarded-for", "1.2.3.4, 192.0.2.9")]));
+    }
+
+    #[test]
+    fn headers_of_the_connection_and_those_it_names_go() {
+        let mut fields = map(&[
+            ("connection", "close, x-once"),
+            ("x-once", "1"),
+            ("te", "gzip, trailers"),
+            ("keep-alive", "5"),
+            ("accept", "*/*"),
+        ]);
+        strip_hop_by_hop(&mut fields);
+        assert_eq!(fields, map(&[("accept", "*/*"), ("te", "trailers")]));
+    }
+
+    #[test]
+    fn an_upgrade_is_asked_for_again() {
+        let mut fields = map(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")]);
+        strip_hop_by_hop(&mut fields);
+        assert_eq!(fields, map(&[("connection", "Upgrade"), ("upgrade", "websocket")]));
+        let mut plain = map(&[("upgrade", "websocket")]);
+        strip_hop_by_hop(&mut plain);
+        assert!(plain.is_empty());
+    }
+
+    #[test]
+    fn the_app_sees_no_mark() {
+        let mut fields =
+            map(&[("host", "shop.example"), ("x-zeroscale-offer", "aa"), ("k-proxy-request", "activator")]);
+        to_app(&mut fields, PEER);
+        let seen = map(&[("host", "shop.example"), ("k-proxy-request", "activator"), ("x-forwarded-for", "192.0.2.9")]);
+        assert_eq!(fields, seen);
+    }
+
+    #[test]
+    fn an_app_cannot_hand_a_request_back() {
+        let mut fields = map(&[("x-zeroscale-handback", "aa full"), ("trailer", "grpc-status"), ("server", "x")]);
+        to_client(&mut fields, true, false);
+        assert_eq!(fields, map(&[("trailer", "grpc-status"), ("server", "x")]));
+    }
+}

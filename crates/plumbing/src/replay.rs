@@ -1,0 +1,270 @@
+//! A request body that is read while the request waits, and that can be sent
+//! again as long as no more than its first 16 KiB have been passed on.
+//!
+//! Reading while waiting has a reason of its own: over HTTP/1 a server learns
+//! that a client has left only by reading, and a client that promised a body
+//! and left would otherwise keep its place.
+
+use crate::body::BodyError;
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+/// Bytes of a body that are kept, so that it can be sent again.
+pub const PREFIX_BYTES_MAX: usize = 16 * 1024;
+
+/// Memory that all kept prefixes of a process may take. Clones share it.
+#[derive(Clone, Debug)]
+pub struct PrefixBudget {
+    used: Arc<AtomicUsize>,
+    bytes_max: usize,
+}
+
+impl PrefixBudget {
+    /// With a limit in bytes (default of the local floor: 64 MiB).
+    pub fn new(bytes_max: usize) -> PrefixBudget {
+        PrefixBudget { used: Arc::new(AtomicUsize::new(0)), bytes_max }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.bytes_max {
+            self.give(bytes);
+            return false;
+        }
+        true
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// How far reading ahead has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// The whole body is here.
+    Whole,
+    /// The prefix is full; more of the body is to come.
+    Prefix,
+    /// The process's budget is used up.
+    NoMemory,
+}
+
+/// The kept body. Clones share it.
+#[derive(Clone)]
+pub struct Kept {
+    shared: Arc<Mutex<State>>,
+}
+
+struct State {
+    source: Option<Incoming>,
+    frames: Vec<Bytes>,
+    kept_bytes: usize,
+    trailers: Option<HeaderMap>,
+    ended: bool,
+    /// Set once something was passed on that is not kept: it cannot be sent again.
+    spilled: bool,
+    /// Nothing beyond the prefix may be passed on before this is set.
+    gate_open: bool,
+    gate_waiter: Option<Waker>,
+    /// The view that may read; older ones have been taken back.
+    turn: u64,
+    hint: SizeHint,
+    budget: PrefixBudget,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.budget.give(self.kept_bytes);
+    }
+}
+
+impl Kept {
+    /// Keeps the beginning of `source`.
+    pub fn new(source: Incoming, budget: &PrefixBudget) -> Kept {
+        let hint = source.size_hint();
+        let state = State {
+            source: Some(source),
+            frames: Vec::new(),
+            kept_bytes: 0,
+            trailers: None,
+            ended: false,
+            spilled: false,
+            gate_open: false,
+            gate_waiter: None,
+            turn: 0,
+            hint,
+            budget: budget.clone(),
+        };
+        Kept { shared: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Reads ahead. Ready once nothing more is to be read for now; an error
+    /// means that the client is gone.
+    pub fn poll_fill(&self, cx: &mut Context<'_>) -> Poll<Result<Filled, BodyError>> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.ended {
+                return Poll::Ready(Ok(Filled::Whole));
+            }
+            if state.kept_bytes >= PREFIX_BYTES_MAX {
+                return Poll::Ready(Ok(Filled::Prefix));
+            }
+            let frame = match state.poll_source(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(frame) => frame?,
+            };
+            if let Some(bytes) = frame {
+                if !state.keep(bytes) {
+                    return Poll::Ready(Ok(Filled::NoMemory));
+                }
+            }
+        }
+    }
+
+    /// True while the whole body is known to fit the prefix, so that it can
+    /// be sent, and sent again, without asking.
+    pub fn fits_prefix(&self) -> bool {
+        let state = self.shared.lock();
+        state.ended || state.hint.upper().is_some_and(|upper| upper <= PREFIX_BYTES_MAX as u64)
+    }
+
+    /// True while sending it again is possible.
+    pub fn can_be_sent_again(&self) -> bool {
+        !self.shared.lock().spilled
+    }
+
+    /// Lets the rest of the body be passed on.
+    pub fn open_gate(&self) {
+        let mut state = self.shared.lock();
+        state.gate_open = true;
+        let waiter = state.gate_waiter.take();
+        drop(state);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    /// The body from its beginning. Views given out before read nothing more.
+    /// With `gated`, only the prefix is passed on until [`Kept::open_gate`].
+    pub fn view(&self, gated: bool) -> View {
+        let mut state = self.shared.lock();
+        state.turn += 1;
+        state.gate_open = !gated;
+        View { kept: self.clone(), turn: state.turn, next: 0, done: false }
+    }
+}
+
+impl State {
+    /// The next data of the source; `None` at its end.
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        loop {
+            let Some(source) = &mut self.source else {
+                self.ended = true;
+                return Poll::Ready(Ok(None));
+            };
+            match Pin::new(source).poll_frame(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(None) => self.source = None,
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(bytes) => {
+                        if self.source.as_ref().is_some_and(HttpBody::is_end_stream) {
+                            self.source = None;
+                            self.ended = true;
+                        }
+                        return Poll::Ready(Ok(Some(bytes)));
+                    }
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
+            }
+        }
+    }
+
+    fn keep(&mut self, bytes: Bytes) -> bool {
+        if !self.budget.take(bytes.len()) {
+            // It has been read, so it must not be lost: keep it uncounted, and say so.
+            self.frames.push(bytes);
+            return false;
+        }
+        self.kept_bytes += bytes.len();
+        self.frames.push(bytes);
+        true
+    }
+
+    fn spill(&mut self) {
+        self.spilled = true;
+        self.budget.give(self.kept_bytes);
+        self.kept_bytes = 0;
+    }
+}
+
+/// A reading of a [`Kept`] body.
+pub struct View {
+    kept: Kept,
+    turn: u64,
+    next: usize,
+    done: bool,
+}
+
+impl View {
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let mut state = self.kept.shared.lock();
+        if state.turn != self.turn {
+            return Poll::Ready(Some(Err(BodyError::TakenBack)));
+        }
+        if let Some(bytes) = state.frames.get(self.next) {
+            let bytes = bytes.clone();
+            self.next += 1;
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        if !state.ended && !state.gate_open && state.kept_bytes >= PREFIX_BYTES_MAX {
+            state.gate_waiter = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let frame = if state.ended { Ok(None) } else { std::task::ready!(state.poll_source(cx)) };
+        match frame {
+            Err(error) => {
+                self.done = true;
+                Poll::Ready(Some(Err(error)))
+            }
+            Ok(Some(bytes)) => {
+                let room = state.kept_bytes + bytes.len() <= PREFIX_BYTES_MAX || !state.gate_open;
+                if !state.spilled && room && state.keep(bytes.clone()) {
+                    self.next += 1;
+                } else {
+                    state.spill();
+                }
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Ok(None) => {
+                self.done = true;
+                Poll::Ready(state.trailers.clone().map(|trailers| Ok(Frame::trailers(trailers))))
+            }
+        }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        let state = self.kept.shared.lock();
+        self.done || (state.ended && self.next >= state.frames.len() && state.trailers.is_none())
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.kept.shared.lock().hint.clone()
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a request goes on the next hop: request target, host, version.
+
+use crate::headers::ORIGINAL_HOST;
+use http::header::{HOST, HeaderValue};
+use http::request::Parts;
+use http::uri::{PathAndQuery, Scheme, Uri};
+use http::{Method, Version};
+use std::net::SocketAddr;
+
+/// The host that a request names, wherever it stands.
+pub fn host_of(parts: &Parts) -> Option<HeaderValue> {
+    match parts.uri.authority() {
+        Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
+        None => parts.headers.get(HOST).cloned(),
+    }
+}
+
+/// Addresses a request to a pod: its host is kept beside, as the reference does.
+pub fn to_pod(parts: &mut Parts, pod: SocketAddr) {
+    let host = HeaderValue::from_str(&pod.to_string()).ok();
+    point(parts, host);
+}
+
+/// Addresses a request to the app behind a sidecar: the client's host comes
+/// back; without any, the app's own address stands in.
+pub fn to_app(parts: &mut Parts, app: SocketAddr) {
+    let original = parts.headers.remove(ORIGINAL_HOST).filter(|host| !host.is_empty());
+    let host = original.or_else(|| host_of(parts)).or_else(|| HeaderValue::from_str(&app.to_string()).ok());
+    point(parts, host);
+}
+
+/// Path and query stay as they are, byte for byte. HTTP/1 carries the host as
+/// a field, HTTP/2 in the target.
+fn point(parts: &mut Parts, host: Option<HeaderValue>) {
+    let http2 = parts.version == Version::HTTP_2;
+    if parts.method == Method::CONNECT && parts.uri.path_and_query().is_none() {
+        return;
+    }
+    let path = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let mut uri = std::mem::take(&mut parts.uri).into_parts();
+    (uri.scheme, uri.authority, uri.path_and_query) = (None, None, Some(path.clone()));
+    if http2 {
+        uri.scheme = Some(Scheme::HTTP);
+        uri.authority = host.as_ref().and_then(|host| host.as_bytes().try_into().ok());
+        if uri.authority.is_none() {
+            uri.scheme = None;
+        }
+        parts.headers.remove(HOST);
+    } else if let Some(host) = host {
+        parts.headers.insert(HOST, host);
+    }
+    parts.uri = Uri::from_parts(uri).unwrap_or_else(|_| Uri::from(path));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    const POD: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8012);
+
+    fn parts(target: &str, version: Version, host: Option<&str>) -> Parts {
+        let request = Request::get(target).version(version);
+        let request = host.into_iter().fold(request, |request, host| request.header(HOST, host));
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn http1_goes_on_in_origin_form_with_the_path_untouched() {
+        for (target, seen) in
+            [("/a//b/../%2e?x=1;y", "/a//b/../%2e?x=1;y"), ("http://shop.example/p?q", "/p?q"), ("*", "*")]
+        {
+            let mut parts = parts(target, Version::HTTP_11, Some("shop.example"));
+            to_pod(&mut parts, POD);
+            assert_eq!(
+                (parts.uri.to_string().as_str(), &parts.headers[HOST]),
+                (seen, &HeaderValue::from_static("127.0.0.1:8012"))
+            );
+        }
+    }
+
+    #[test]
+    fn the_app_sees_the_host_that_the_client_asked_for() {
+        let mut http1 = parts("/", Version::HTTP_11, Some("127.0.0.1:8012"));
+        http1.headers.insert(ORIGINAL_HOST, HeaderValue::from_static("shop.example"));
+        to_app(&mut http1, POD);
+        assert_eq!(http1.headers[HOST], "shop.example");
+        let mut http2 = parts("http://127.0.0.1:8012/x", Version::HTTP_2, None);
+        http2.headers.insert(ORIGINAL_HOST, HeaderValue::from_static("shop.example:81"));
+        to_app(&mut http2, POD);
+        assert_eq!(http2.uri, "http://shop.example:81/x");
+        let mut old = parts("/", Version::HTTP_10, None);
+        to_app(&mut old, POD);
+        assert_eq!(old.headers[HOST], "127.0.0.1:8012");
+    }
+}

@@ -1,0 +1,131 @@
+//! A worker: one thread, one runtime, and state that its requests share
+//! without contention.
+
+use crate::forward::Pool;
+use crate::shutdown::Shutdown;
+use crate::wheel::Wheel;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::{Builder, Handle};
+
+/// What a request task needs of the thread it runs on.
+#[derive(Clone)]
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: Handle,
+    wheel: Wheel,
+    pool: Pool,
+    connections: AtomicUsize,
+    thread: std::thread::ThreadId,
+}
+
+impl Worker {
+    /// A worker on the current runtime; its timers run as a task of `shutdown`.
+    pub fn here(shutdown: &Shutdown) -> Worker {
+        let wheel = Wheel::new();
+        let driver = wheel.clone().drive();
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            tokio::select! { () = driver => {}, () = stop.stopping() => {} }
+        });
+        let pool = Pool::new(wheel.clone());
+        let connections = AtomicUsize::new(0);
+        let thread = std::thread::current().id();
+        Worker { shared: Arc::new(Shared { runtime: Handle::current(), wheel, pool, connections, thread }) }
+    }
+
+    /// True on the worker's own thread.
+    pub fn is_here(&self) -> bool {
+        self.shared.thread == std::thread::current().id()
+    }
+
+    /// The worker's timers.
+    pub fn wheel(&self) -> &Wheel {
+        &self.shared.wheel
+    }
+
+    /// The worker's connections to pods or to the app.
+    pub fn pool(&self) -> &Pool {
+        &self.shared.pool
+    }
+
+    /// Runs a task on the worker's thread.
+    pub fn spawn<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.shared.runtime.spawn(task);
+    }
+
+    /// Counts a connection that the worker serves, until the guard is dropped.
+    pub fn count_connection(&self) -> ConnectionCount {
+        self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        ConnectionCount { worker: self.clone() }
+    }
+
+    /// Connections that the worker serves now.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+}
+
+/// See [`Worker::count_connection`].
+pub struct ConnectionCount {
+    worker: Worker,
+}
+
+impl Drop for ConnectionCount {
+    fn drop(&mut self) {
+        self.worker.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// All workers of a process.
+#[derive(Clone)]
+pub struct Workers {
+    all: Arc<[Worker]>,
+}
+
+impl Workers {
+    /// Starts `count` threads (at least one), each with a current-thread
+    /// runtime that runs until `shutdown`'s second stage.
+    ///
+    /// # Errors
+    /// When a thread or a runtime cannot be made.
+    pub fn start(count: usize, shutdown: &Shutdown) -> std::io::Result<Workers> {
+        let mut all = Vec::new();
+        for index in 0..count.max(1) {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let (send, receive) = std::sync::mpsc::sync_channel(1);
+            let shutdown = shutdown.clone();
+            std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+                runtime.block_on(async move {
+                    let _ = send.send(Worker::here(&shutdown));
+                    shutdown.stopping().await;
+                });
+            })?;
+            all.push(receive.recv().map_err(|_| std::io::Error::other("a worker thread ended at its start"))?);
+        }
+        Ok(Workers { all: all.into() })
+    }
+
+    /// Only the current runtime.
+    pub fn only(worker: Worker) -> Workers {
+        Workers { all: Arc::from([worker]) }
+    }
+
+    /// The worker with the fewest connections.
+    pub fn least_busy(&self) -> &Worker {
+        let mut best = &self.all[0];
+        for worker in &self.all[1..] {
+            if worker.connections() < best.connections() {
+                best = worker;
+            }
+        }
+        best
+    }
+}

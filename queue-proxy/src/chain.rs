@@ -1,0 +1,208 @@
+//! The request path of the sidecar, one function, outermost step first.
+
+use crate::readiness;
+use crate::sidecar::{Inside, Sidecar};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode, request};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use plumbing::body::{Body, Guard};
+use plumbing::conn::Caller;
+use plumbing::deadline::Limits;
+use plumbing::forward::{Answer, Break, SendError};
+use plumbing::head::{Head, Probe};
+use plumbing::limiter::{Asked, Permit};
+use plumbing::reason::Reason;
+use plumbing::refuse::Refusal;
+use plumbing::{headers, target, tunnel};
+use std::sync::Arc;
+
+/// Serves one request.
+pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
+    let arrival = Arrival::of(request, &sidecar, &caller);
+    if let Some(probe) = &arrival.head.probe {
+        return answer_probe(&sidecar, &caller, probe).await;
+    }
+    if caller.fds_scarce {
+        return Refusal::new(Reason::FdLimit).closing().response();
+    }
+    // An offer never waits: whoever made it has a better place to wait.
+    let offered = match (&arrival.head.offer, &sidecar.limiter) {
+        (Some(nonce), Some(limiter)) => match limiter.try_take() {
+            Some(permit) => Some(permit),
+            None => return hand_back(nonce, "full", &sidecar),
+        },
+        _ => None,
+    };
+    let inside = sidecar.enter(arrival.head.proxied);
+    let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
+    let permit = match offered {
+        Some(permit) => Some(permit),
+        None => match admit(&sidecar, &mut limits).await {
+            Ok(permit) => permit,
+            Err(refusal) => return refuse(&sidecar, refusal),
+        },
+    };
+    let offer = arrival.head.offer.clone();
+    let switch = arrival.switch;
+    let forwarded = Request::from_parts(arrival.parts, Body::incoming(arrival.incoming));
+    let repeatable = arrival.head.idempotent && http_body_is_empty(&forwarded);
+    let sent = tokio::select! {
+        sent = caller.worker.pool().send(sidecar.config.app, forwarded, repeatable) => sent,
+        reason = limits.passed() => return refuse(&sidecar, Refusal::new(reason)),
+    };
+    match (sent, offer) {
+        (Ok(answer), _) => carry(answer, switch, limits, &sidecar, &caller, (inside, permit)),
+        (Err(SendError::NotSent { error, .. }), Some(nonce)) => {
+            tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
+            hand_back(&nonce, "not-sent", &sidecar)
+        }
+        (Err(failed), _) => refuse(&sidecar, fault(&sidecar, failed)),
+    }
+}
+
+/// A request as it came in, made ready for the app.
+struct Arrival {
+    head: Head,
+    parts: request::Parts,
+    incoming: Incoming,
+    /// Set when the client asks for another protocol.
+    switch: Option<OnUpgrade>,
+}
+
+impl Arrival {
+    fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> Arrival {
+        headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
+        let switch = headers::upgrade_protocol(request.headers()).map(|_| hyper::upgrade::on(&mut request));
+        let (mut parts, incoming) = request.into_parts();
+        let head = Head::read(&parts);
+        if head.probe.is_none() {
+            parts.extensions.clear();
+            target::to_app(&mut parts, sidecar.config.app);
+            headers::to_app(&mut parts.headers, caller.ip());
+        }
+        Arrival { head, parts, incoming, switch }
+    }
+}
+
+fn http_body_is_empty(request: &Request<Body>) -> bool {
+    hyper::body::Body::is_end_stream(request.body())
+}
+
+/// Waits for a slot at the app; the request's limits run on meanwhile.
+async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
+    let Some(limiter) = &sidecar.limiter else { return Ok(None) };
+    let waiting = match limiter.ask() {
+        Asked::Go(permit) => return Ok(Some(permit)),
+        Asked::Refuse(why) => return Err(why.into()),
+        Asked::Wait(waiting) => waiting,
+    };
+    tokio::select! {
+        permit = waiting => permit.map(Some).map_err(Refusal::from),
+        reason = limits.passed() => Err(Refusal::new(reason)),
+    }
+}
+
+/// Passes the app's answer on; slot and count last until its last byte, or
+/// until both ends of an upgraded connection have closed.
+fn carry(
+    (response, checkin): Answer,
+    switch: Option<OnUpgrade>,
+    mut limits: Limits,
+    sidecar: &Sidecar,
+    caller: &Caller,
+    held: (Inside, Option<Permit>),
+) -> Response<Body> {
+    let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let guard: Guard = Box::new(held);
+    let (mut response, switched) = match (switching, switch) {
+        (true, None) => {
+            let text = "the app switched protocols without being asked";
+            return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
+        }
+        (true, Some(client)) => {
+            let mut response = response;
+            let app = hyper::upgrade::on(&mut response);
+            (response, Some((client, app)))
+        }
+        (false, _) => (response, None),
+    };
+    headers::to_client(response.headers_mut(), true, switching);
+    let (mut parts, incoming) = response.into_parts();
+    parts.extensions.clear();
+    if let Some((client, app)) = switched {
+        let wheel = caller.worker.wheel().clone();
+        let life = sidecar.config.timeouts.upgrade;
+        let joined = tunnel::join(client, app, life, wheel, guard);
+        sidecar.track(&caller.worker, joined);
+        return Response::from_parts(parts, Body::empty());
+    }
+    limits.answered();
+    Response::from_parts(parts, Body::carried(incoming, limits, guard, Some(checkin)))
+}
+
+async fn answer_probe(sidecar: &Sidecar, caller: &Caller, probe: &Probe) -> Response<Body> {
+    match probe {
+        Probe::Readiness => {
+            if sidecar.is_draining() {
+                return Refusal::new(Reason::Draining).response();
+            }
+            let mut response = Response::new(Body::empty());
+            if readiness::ask(&sidecar.config, &caller.worker).await {
+                *response.body_mut() = Body::full(Bytes::from_static(b"queue"));
+                let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+                response.headers_mut().insert(CONTENT_TYPE, plain);
+            } else {
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            }
+            let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
+            response.headers_mut().insert(headers::PROXY, version);
+            response
+        }
+        Probe::Ingress { .. } if sidecar.is_draining() => Refusal::new(Reason::Draining).response(),
+        Probe::Ingress { hash: Some(hash) } if !hash.is_empty() => {
+            let mut response = Response::new(Body::empty());
+            response.headers_mut().insert(headers::NETWORK_HASH, hash.clone());
+            response
+        }
+        Probe::Ingress { .. } => {
+            let text = "a probe request must contain a non-empty \"K-Network-Hash\" header";
+            Refusal::because(Reason::Malformed, text).response()
+        }
+        Probe::Activator => Refusal::because(Reason::Malformed, "unexpected probe header value: activator").response(),
+        Probe::Unexpected { value } => {
+            let text = format!("unexpected probe header value: {value}");
+            Refusal::because(Reason::Malformed, text).response()
+        }
+    }
+}
+
+/// Gives an offered request back unserved: nothing of it has reached the app.
+fn hand_back(nonce: &HeaderValue, why: &str, sidecar: &Sidecar) -> Response<Body> {
+    let reason = if why == "full" { Reason::QueueFull } else { Reason::ConnectFailed };
+    let mut response = Refusal::new(reason).response();
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let mark =
+        [nonce.as_bytes(), b" ", why.as_bytes(), b" free=", sidecar.free_slots().to_string().as_bytes()].concat();
+    if let Ok(mark) = HeaderValue::from_bytes(&mark) {
+        response.headers_mut().insert(headers::HANDBACK, mark);
+    }
+    response
+}
+
+fn fault(sidecar: &Sidecar, failed: SendError) -> Refusal {
+    let (reason, error) = match failed {
+        SendError::NotSent { error, .. } => (Reason::ConnectFailed, error),
+        SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
+        SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
+        SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
+    };
+    tracing::warn!(pod = %sidecar.config.pod, %reason, error, "a request failed at the app");
+    Refusal::new(reason)
+}
+
+fn refuse(sidecar: &Sidecar, refusal: Refusal) -> Response<Body> {
+    tracing::debug!(pod = %sidecar.config.pod, reason = %refusal.reason, "refused a request");
+    refusal.response()
+}
