@@ -1,1 +1,148 @@
-//! (being written)
+//! Says how many pods each revision should have and how requests reach them,
+//! and keeps why.
+//!
+//! Stats come in over a link (`ingest`), every two seconds and on a poke a
+//! revision is decided on (`decider`), and the result leaves as an
+//! [`policy::world::Order`]. All numbers come from `policy`; here are only the
+//! clock, the channels and the memory.
+
+mod decider;
+mod history;
+mod metrics;
+pub mod status;
+
+use decider::Decider;
+use parking_lot::Mutex;
+use plumbing::clock;
+use plumbing::shutdown::Shutdown;
+use plumbing::stats::StatSource;
+use policy::collect::Silence;
+use policy::compat::Compat;
+use policy::revision::RevisionId;
+use policy::stat::StatBatch;
+use policy::world::{Order, Snapshot};
+use status::RevisionStatus;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+
+/// An autoscaler's settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Whose rules apply where the reference's have known flaws.
+    pub compat: Compat,
+    /// How often each revision is decided on; the reference's 2 s.
+    pub tick: Duration,
+    /// What an empty window means: nothing is known, or nothing is there. On
+    /// the local floor the link cannot fail, so silence is zero load.
+    pub silence: Silence,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { compat: Compat::Better, tick: Duration::from_secs(2), silence: Silence::Unknown }
+    }
+}
+
+/// What an autoscaler is joined to.
+pub struct Links {
+    /// What the platform knows.
+    pub world: watch::Receiver<Arc<Snapshot>>,
+    /// Where its orders go.
+    pub orders: mpsc::Sender<Order>,
+    /// Stats of sidecars and activators.
+    pub stats: StatSource,
+}
+
+/// An autoscaler. Clones share it.
+#[derive(Clone)]
+pub struct Autoscaler {
+    config: Config,
+    deciders: Arc<Mutex<BTreeMap<RevisionId, Decider>>>,
+}
+
+impl Autoscaler {
+    /// Without revisions; [`run`] feeds it.
+    pub fn new(config: Config) -> Autoscaler {
+        Autoscaler { config, deciders: Arc::default() }
+    }
+
+    /// What was decided for each revision, and why.
+    pub fn status(&self) -> Vec<RevisionStatus> {
+        let now = clock::now();
+        self.deciders.lock().iter().map(|(id, decider)| decider.status(id, now)).collect()
+    }
+
+    /// Follows the platform: deciders for what is there, none for what is gone.
+    fn follow(&self, snapshot: &Snapshot) -> Vec<Order> {
+        let now = clock::now();
+        let mut deciders = self.deciders.lock();
+        deciders.retain(|id, _| snapshot.revisions.contains_key(id));
+        let mut orders = Vec::new();
+        for (id, view) in &snapshot.revisions {
+            if let Some(decider) = deciders.get_mut(id) {
+                decider.follow(view.clone(), now);
+                continue;
+            }
+            let mut decider = Decider::new(id.clone(), view.clone(), &self.config, now);
+            // Not at the next tick: until the first decision nothing is wanted.
+            orders.extend(decider.evaluate(now));
+            deciders.insert(id.clone(), decider);
+        }
+        orders
+    }
+
+    /// Takes stats in; decides at once where they ask for it.
+    fn ingest(&self, batch: &StatBatch) -> Vec<Order> {
+        let now = clock::now();
+        let mut deciders = self.deciders.lock();
+        let mut orders = Vec::new();
+        for (id, stat) in &batch.stats {
+            let Some(decider) = deciders.get_mut(id) else { continue };
+            decider.record(batch.at, stat);
+            if decider.is_poked_by(stat.average_concurrency) {
+                orders.extend(decider.evaluate(now));
+            }
+        }
+        orders
+    }
+
+    fn tick(&self) -> Vec<Order> {
+        let now = clock::now();
+        self.deciders.lock().values_mut().filter_map(|decider| decider.evaluate(now)).collect()
+    }
+}
+
+/// Decides until `shutdown` stops.
+pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
+    let Links { mut world, orders, mut stats } = links;
+    let mut ticks = tokio::time::interval(autoscaler.config.tick);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    world.mark_changed();
+    loop {
+        let decided = tokio::select! {
+            changed = world.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let snapshot = world.borrow_and_update().clone();
+                autoscaler.follow(&snapshot)
+            }
+            batch = stats.next() => match batch {
+                Some(batch) => autoscaler.ingest(&batch),
+                None => return,
+            },
+            _ = ticks.tick() => autoscaler.tick(),
+            () = shutdown.stopping() => return,
+        };
+        for order in decided {
+            // A full channel means a platform that stands still; the same
+            // order comes again with the next tick.
+            if let Err(error) = orders.try_send(order) {
+                tracing::warn!(%error, "an order could not be given");
+            }
+        }
+    }
+}

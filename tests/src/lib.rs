@@ -1,3 +1,5 @@
 //! Shared pieces of the tests.
 
 pub mod replay;
+pub mod rig;
+pub mod simulation;

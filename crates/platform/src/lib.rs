@@ -24,7 +24,8 @@ pub type Shortage = BTreeMap<RevisionId, u32>;
 /// A running platform: the two ends of its seam, and its end.
 #[derive(Debug)]
 pub struct Platform {
-    /// What is. The first snapshot is there from the start.
+    /// What is. The first snapshot is there from the start. A pod whose sidecar
+    /// is not known yet has the address 127.0.0.1:0; it is not ready.
     pub world: watch::Receiver<Arc<Snapshot>>,
     /// What is wanted. Orders for unknown revisions are dropped with a log line.
     pub orders: mpsc::Sender<Order>,

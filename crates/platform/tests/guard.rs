@@ -2,7 +2,9 @@
 
 mod support;
 
+use platform::process::Config;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use support::{Floor, apps};
 
 /// Listens, and has left behind a process with a session of its own.
@@ -12,11 +14,14 @@ daemon("daemon")
 serve(listen())
 "#;
 
+/// Daemons that ignore TERM are given little time.
+fn brief(config: &mut Config) {
+    config.services[0].stop_timeout = Duration::from_millis(200);
+}
+
 #[tokio::test]
 async fn a_daemon_of_the_app_ends_with_its_pod() {
-    let floor = Floor::with(apps::python(WITH_DAEMON), |config| {
-        config.services[0].stop_timeout = std::time::Duration::from_millis(200);
-    });
+    let floor = Floor::with(apps::python(WITH_DAEMON), brief);
     floor.hold(&[]);
     floor.want(1).await;
     floor.until_ready(1).await;
@@ -35,9 +40,7 @@ daemon("daemon-" + os.environ["ZEROSCALE_POD"])
 serve(listen())
 "#,
     );
-    let floor = Floor::with(app, |config| {
-        config.services[0].stop_timeout = std::time::Duration::from_millis(100);
-    });
+    let floor = Floor::with(app, brief);
     floor.hold(&[]);
     floor.want(2).await;
     let pods = floor.until_ready(2).await;
@@ -62,7 +65,7 @@ daemon("daemon")
 serve(listen())
 "#,
     );
-    let floor = Floor::start(app);
+    let floor = Floor::with(app, brief);
     floor.want(1).await;
     floor.until_ready(1).await;
     let daemon = floor.pid_in("daemon").await;
@@ -81,13 +84,11 @@ fn guard_of(pid: i32) -> i32 {
 
 #[tokio::test]
 async fn a_killed_guard_leaves_nothing_and_the_pods_come_back() {
-    let floor = Floor::start(apps::python(&format!(
-        "{}{WITH_DAEMON}",
-        r#"
+    let before = r#"
 if os.path.exists("daemon"):
     os.rename("daemon", "daemon-before")
-"#
-    )));
+"#;
+    let floor = Floor::with(apps::python(&format!("{before}{WITH_DAEMON}")), brief);
     floor.want(1).await;
     let before = floor.until_ready(1).await.remove(0);
     let pids = [floor.pid_in("pid").await, floor.pid_in("daemon").await];
@@ -184,9 +185,7 @@ fn nothing_outlives_a_dropped_runtime() {
     let guard = guard_of(pids[0]);
     drop(runtime);
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    other.block_on(support::eventually("the end of all", || {
-        ![pids[0], pids[1], guard].into_iter().any(apps::runs)
-    }));
+    other.block_on(support::eventually("the end of all", || ![pids[0], pids[1], guard].into_iter().any(apps::runs)));
     drop(dir);
 }
 

@@ -45,9 +45,7 @@ async fn a_terminating_pod_never_comes_back() {
     floor.until("it leaves", |view| view.pods[0].phase == PodPhase::Terminating).await;
     floor.want(1).await;
     let both = floor
-        .until("another one beside it", |view| {
-            view.pods.len() == 2 && view.pods[1].phase == PodPhase::Ready
-        })
+        .until("another one beside it", |view| view.pods.len() == 2 && view.pods[1].phase == PodPhase::Ready)
         .await;
     assert_eq!(both.pods[0].name, first.name);
     assert_eq!(both.pods[0].phase, PodPhase::Terminating);

@@ -69,9 +69,7 @@ async fn what_holds_a_pod_for_too_long_is_not_waited_for() {
 
 #[tokio::test]
 async fn an_app_that_ignores_term_is_killed() {
-    let app = apps::python(
-        r#"on_term(signal.SIG_IGN); server = listen(); note_pid("pid"); serve(server)"#,
-    );
+    let app = apps::python(r#"on_term(signal.SIG_IGN); server = listen(); note_pid("pid"); serve(server)"#);
     let stop_timeout = Duration::from_millis(200);
     let floor = Floor::with(app, |config| config.services[0].stop_timeout = stop_timeout);
     floor.hold(&[]);
@@ -93,6 +91,7 @@ async fn the_group_has_its_time_after_the_first_process_ended() {
     let app = apps::python(
         r#"
 def leave(*_):
+    on_term(lambda *_: say("told twice"))
     time.sleep(0.15)
     say("tidied up")
     os._exit(0)
@@ -115,6 +114,7 @@ serve(server)
     floor.want(0).await;
     floor.until_ready(0).await;
     floor.until_told("tidied up").await;
+    assert!(!floor.told().iter().any(|line| line.contains("told twice")));
     assert!(!apps::exists(child));
     floor.end().await;
 }

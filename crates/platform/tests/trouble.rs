@@ -21,20 +21,24 @@ fn quick(config: &mut Config) {
 #[tokio::test]
 async fn a_missing_command_is_told_at_once() {
     let floor = Floor::start(command(&["no-such-command-here", "--port={port}"]));
-    let asked = Instant::now();
-    floor.want(1).await;
-    let trouble = trouble(&floor).await;
-    let took = asked.elapsed();
-    println!("told after {took:?}: {}", trouble.text);
-    assert!(took < Duration::from_millis(100), "{took:?}");
-    assert_eq!(trouble.kind, TroubleKind::StartFailed);
-    assert!(trouble.text.contains("`no-such-command-here --port="), "{}", trouble.text);
-    assert!(trouble.text.contains("No such file"), "{}", trouble.text);
-    assert_eq!(floor.view().pods[0].phase, PodPhase::Starting);
-    floor.want(0).await;
-    let after = floor.until("no trouble at zero", |view| view.trouble.is_none()).await;
-    assert!(after.pods.iter().all(|pod| pod.phase != PodPhase::Ready));
-    floor.until_ready(0).await;
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        let asked = Instant::now();
+        floor.want(1).await;
+        let trouble = trouble(&floor).await;
+        took.push(asked.elapsed());
+        assert_eq!(trouble.kind, TroubleKind::StartFailed);
+        assert!(trouble.text.contains("`no-such-command-here --port="), "{}", trouble.text);
+        assert!(trouble.text.contains("No such file"), "{}", trouble.text);
+        assert_eq!(floor.view().pods[0].phase, PodPhase::Starting);
+        floor.want(0).await;
+        let after = floor.until("no trouble at zero", |view| view.trouble.is_none()).await;
+        assert_eq!(after.ready_pods().count(), 0);
+        floor.until_ready(0).await;
+    }
+    took.sort();
+    println!("told after {took:?}");
+    assert!(took[2] < Duration::from_millis(100), "{took:?}");
     floor.end().await;
 }
 
@@ -103,7 +107,8 @@ async fn a_signal_is_told_by_its_name() {
 
 #[tokio::test]
 async fn an_app_that_never_listens_is_stopped_and_tried_again() {
-    let app = apps::python(r#"note_pid("pid"); time.sleep(1000)"#);
+    let app =
+        apps::python(r#"note_pid("pid"); print("still warming up", file=sys.stderr, flush=True); time.sleep(1000)"#);
     let floor = Floor::with(app, |config| {
         quick(config);
         config.services[0].start_timeout = Duration::from_millis(300);
@@ -113,15 +118,13 @@ async fn an_app_that_never_listens_is_stopped_and_tried_again() {
     let trouble = trouble(&floor).await;
     println!("{}", trouble.text);
     assert_eq!(trouble.kind, TroubleKind::StartTimeout);
-    for part in ["did not open port", "within 300ms", "refused"] {
+    for part in ["did not open port", "within 300ms", "refused", "still warming up"] {
         assert!(trouble.text.contains(part), "{part} not in {}", trouble.text);
     }
     apps::until_gone(&[pid]).await;
     let file = floor.dir.path().join("pid");
-    support::eventually("another attempt", || {
-        std::fs::read_to_string(&file).is_ok_and(|text| text != pid.to_string())
-    })
-    .await;
+    support::eventually("another attempt", || std::fs::read_to_string(&file).is_ok_and(|text| text != pid.to_string()))
+        .await;
     floor.end().await;
 }
 
@@ -175,8 +178,7 @@ async fn a_configuration_of_no_use_is_refused() {
         |config| config.guard.program = "/no/such/guard".into(),
     ];
     for change in cases {
-        let service =
-            platform::process::Service::new(support::web(), support::spec(), command(&["true"]));
+        let service = platform::process::Service::new(support::web(), support::spec(), command(&["true"]));
         let mut config = Config::new(vec![service], Default::default(), support::guard());
         change(&mut config);
         let links = platform::process::Links {

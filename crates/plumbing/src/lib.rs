@@ -2,7 +2,7 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | time | [`clock`], [`wheel`] (timers), [`deadline`] (a request's limits) |
+//! | time | [`clock`], [`wheel`] (timers), [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
 //! | connections in | [`serve`], [`conn`], [`fds`] |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
@@ -21,6 +21,7 @@ pub mod body;
 pub mod clock;
 pub mod conn;
 pub mod deadline;
+pub mod duration;
 pub mod fds;
 pub mod forward;
 pub mod head;

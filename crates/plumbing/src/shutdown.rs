@@ -18,6 +18,11 @@ impl Shutdown {
         Shutdown::default()
     }
 
+    /// Whose first stage is asked for by somebody else's token.
+    pub fn with_drain(drain: CancellationToken) -> Shutdown {
+        Shutdown { drain, ..Shutdown::default() }
+    }
+
     /// Asks for the first stage: finish what is there, take nothing new.
     pub fn drain(&self) {
         self.drain.cancel();

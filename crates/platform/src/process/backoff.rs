@@ -16,11 +16,7 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Backoff {
-        Backoff {
-            first: Duration::from_millis(50),
-            cap: Duration::from_secs(10),
-            reset_after: Duration::from_secs(10),
-        }
+        Backoff { first: Duration::from_millis(50), cap: Duration::from_secs(10), reset_after: Duration::from_secs(10) }
     }
 }
 
@@ -42,8 +38,7 @@ mod tests {
     #[test]
     fn the_wait_doubles_up_to_the_cap() {
         let backoff = Backoff::default();
-        let waits: Vec<u128> =
-            [0, 1, 2, 3, 8, 9, 40, u32::MAX].iter().map(|n| backoff.wait(*n).as_millis()).collect();
+        let waits: Vec<u128> = [0, 1, 2, 3, 8, 9, 40, u32::MAX].iter().map(|n| backoff.wait(*n).as_millis()).collect();
         assert_eq!(waits, [0, 50, 100, 200, 6400, 10_000, 10_000, 10_000]);
     }
 }

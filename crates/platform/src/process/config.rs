@@ -136,11 +136,7 @@ pub struct GuardCommand {
 impl GuardCommand {
     /// This very program again, with `argument` as its only argument.
     pub fn own(argument: impl Into<OsString>) -> GuardCommand {
-        GuardCommand {
-            program: PathBuf::from("/proc/self/exe"),
-            args: vec![argument.into()],
-            soft_nofile: None,
-        }
+        GuardCommand { program: PathBuf::from("/proc/self/exe"), args: vec![argument.into()], soft_nofile: None }
     }
 }
 

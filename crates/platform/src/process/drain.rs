@@ -46,7 +46,7 @@ pub(super) async fn stop(pod: &mut PodTask, launched: &mut Launched, seat: Optio
     }
     launched.process.stop(pod.service.stop_timeout).await;
     // For the order of the log: the app's last lines before the pod's end.
-    launched.last_words().await;
+    launched.finish_output().await;
 }
 
 /// Waits until nobody holds the pod, or has held it for too long, or

@@ -35,11 +35,7 @@ const OUTPUT_LIMIT: Duration = Duration::from_millis(100);
 
 impl Launched {
     /// Asks the guard for a process of `service`; it gets a new port.
-    pub(super) async fn start(
-        shared: &Shared,
-        pod: &PodName,
-        service: &Service,
-    ) -> io::Result<Launched> {
+    pub(super) async fn start(shared: &Shared, pod: &PodName, service: &Service) -> io::Result<Launched> {
         let port = Port::take()?;
         let mut line = service.command.iter().map(|part| with_port(part, port.number()));
         let program = line.next().unwrap_or_default();
@@ -76,11 +72,14 @@ impl Launched {
         Ok(Launched { process, port, since, command, last_words, pumps })
     }
 
-    /// What the app wrote last on stderr, as the end of a sentence. To be
-    /// called when the process is gone: waits a little for its last output.
-    pub(super) async fn last_words(&mut self) -> String {
+    /// Waits a little for the last output of a process that is gone.
+    pub(super) async fn finish_output(&mut self) {
         let drained = async { while self.pumps.join_next().await.is_some() {} };
         let _ = timeout(OUTPUT_LIMIT, drained).await;
+    }
+
+    /// What the app wrote last on stderr, as the end of a sentence.
+    pub(super) fn last_words(&self) -> String {
         words::last_words(&self.last_words.get())
     }
 }

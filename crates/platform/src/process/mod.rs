@@ -1,7 +1,7 @@
 //! Pods as child processes of this machine.
 //!
-//! One task ([`reconcile`](self)) owns what is wanted and what is; one task a
-//! pod lives the pod's life; a [`guard`] process is the pods' parent and sees
+//! One task owns what is wanted and what is, and publishes snapshots; one task
+//! a pod lives the pod's life; a [`guard`] process is the pods' parent and sees
 //! to it that nothing outlives us. Not here: sidecars (asked for by
 //! [`SeatRequest`]), and how many pods there should be.
 
@@ -63,6 +63,9 @@ struct Shared {
 /// # Errors
 /// When the guard cannot be started, or the configuration is of no use: no
 /// command, a revision twice, or a readiness path that is none.
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
 pub fn start(config: Config, links: Links, shutdown: CancellationToken) -> io::Result<Platform> {
     check(&config)?;
     let (guard, guard_task) = guard::start(config.guard.clone())?;
@@ -107,8 +110,6 @@ fn check(config: &Config) -> io::Result<()> {
 fn is_path(readiness: &Readiness) -> bool {
     match readiness {
         Readiness::Tcp => true,
-        Readiness::Http(path) => {
-            path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic())
-        }
+        Readiness::Http(path) => path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()),
     }
 }

@@ -165,10 +165,7 @@ impl Pump {
         let dropped = ration.take_dropped();
         if dropped > 0 {
             let rate = self.output.rate;
-            self.emit(
-                Stream::Note,
-                &format!("{dropped} lines dropped: the app wrote more than {rate} bytes a second"),
-            );
+            self.emit(Stream::Note, &format!("{dropped} lines dropped: the app wrote more than {rate} bytes a second"));
         }
     }
 

@@ -123,6 +123,7 @@ impl PodTask {
                 drop(seat);
                 self.failed(failure).await;
                 launched.process.stop(self.service.stop_timeout).await;
+                launched.finish_output().await;
             }
         }
         false
@@ -133,11 +134,7 @@ impl PodTask {
     async fn start_up(&mut self, launched: &mut Launched) -> Result<(Duration, Seat), Cut> {
         let (app, since) = (launched.port.address(), launched.since);
         let progress = Mutex::new(Progress::default());
-        let probe = Probe {
-            app,
-            readiness: &self.service.readiness,
-            attempt: self.shared.probing.attempt,
-        };
+        let probe = Probe { app, readiness: &self.service.readiness, attempt: self.shared.probing.attempt };
         let passed = async {
             let missed = |miss| progress.lock().miss = Some(miss);
             probe.until_passed(&self.shared.crowd, missed).await;
@@ -175,12 +172,7 @@ impl PodTask {
 
     /// Tells that the pod is ready, and keeps asking where that was agreed,
     /// until something ends it.
-    async fn while_ready(
-        &self,
-        launched: &mut Launched,
-        seat: &mut Seat,
-        start_took: Duration,
-    ) -> Cut {
+    async fn while_ready(&self, launched: &mut Launched, seat: &mut Seat, start_took: Duration) -> Cut {
         let ready = || Note::Ready { address: seat.address, start_took };
         info!(
             pod = %self.name, pid = launched.process.pid(), port = launched.port.number(),
@@ -247,8 +239,9 @@ impl PodTask {
             // Not the app's doing: started again at once, and not held against it.
             return;
         }
-        let last_words = launched.last_words().await;
-        let (command, exit) = (&launched.command, words::exit(exit));
+        launched.finish_output().await;
+        let (command, last_words) = (&launched.command, launched.last_words());
+        let exit = words::exit(exit);
         let text = format!("`{command}` {exit} after {ran:.1?}{last_words}");
         warn!(pod = %self.name, "{text}");
         self.failures = self.failures.saturating_add(1);
@@ -278,10 +271,11 @@ impl PodTask {
             (_, super::Readiness::Tcp, Some(miss)) => {
                 format!("`{command}` did not open port {port} within {limit:?}: {miss}")
             }
-            (_, super::Readiness::Http(path), Some(miss)) => format!(
-                "`{command}` did not pass GET {path} at port {port} within {limit:?}: {miss}"
-            ),
+            (_, super::Readiness::Http(path), Some(miss)) => {
+                format!("`{command}` did not pass GET {path} at port {port} within {limit:?}: {miss}")
+            }
         };
+        let text = text + &launched.last_words();
         Failure { kind: TroubleKind::StartTimeout, text }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// What to ask, and where.
 #[derive(Clone, Copy)]
@@ -84,9 +84,13 @@ impl Probe<'_> {
     pub(super) async fn until_passed(&self, crowd: &Crowd, missed: impl Fn(Miss)) {
         let began = Instant::now();
         let _member = crowd.join();
+        let mut next = began;
         while let Err(miss) = self.once().await {
             missed(miss);
-            sleep(step(began.elapsed(), crowd.size())).await;
+            // From one set time to the next: a sleep of 1 ms would take up to
+            // 2 ms, since the runtime's timer has ticks of 1 ms.
+            next = (next + step(began.elapsed(), crowd.size())).max(Instant::now());
+            sleep_until(next).await;
         }
     }
 }
@@ -152,9 +156,8 @@ mod tests {
 
     #[test]
     fn steps_grow_with_the_time_spent_and_with_the_crowd() {
-        let alone: Vec<u128> = [0, 1_999, 2_000, 9_999, 10_000, 30_000, 100_000, 900_000]
-            .map(|elapsed| millis(elapsed, 1))
-            .to_vec();
+        let alone: Vec<u128> =
+            [0, 1_999, 2_000, 9_999, 10_000, 30_000, 100_000, 900_000].map(|elapsed| millis(elapsed, 1)).to_vec();
         assert_eq!(alone, [1, 1, 10, 10, 100, 300, 1000, 1000]);
         assert_eq!((millis(0, 0), millis(0, 8), millis(0, 9), millis(0, 64)), (1, 1, 2, 8));
         assert_eq!(millis(900_000, u32::MAX), 1000);

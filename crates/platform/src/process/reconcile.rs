@@ -44,9 +44,10 @@ impl Reconciler {
         let now = (shared.links.now)();
         let limit = if config.max_pods == 0 { HARD_MAX_PODS } else { config.max_pods };
         let (told, notes) = mpsc::channel(NOTES);
-        let services = config.services.into_iter().map(|service| {
-            (service.revision.clone(), Revision::new(Arc::new(service), now))
-        });
+        let services = config
+            .services
+            .into_iter()
+            .map(|service| (service.revision.clone(), Revision::new(Arc::new(service), now)));
         let mut reconciler = Reconciler {
             shared,
             revisions: services.collect(),

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The address of a pod whose sidecar is not known yet.
-pub(super) const NOWHERE: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub(super) const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// One revision.
 pub(super) struct Revision {
@@ -34,13 +33,8 @@ struct Entry {
 impl Revision {
     pub(super) fn new(service: Arc<Service>, now: Moment) -> Revision {
         let path = Path::Activator;
-        let view = RevisionView {
-            spec: Arc::clone(&service.spec),
-            pods: Vec::new(),
-            path,
-            path_since: now,
-            trouble: None,
-        };
+        let view =
+            RevisionView { spec: Arc::clone(&service.spec), pods: Vec::new(), path, path_since: now, trouble: None };
         Revision {
             wanted: service.initial,
             path,
@@ -88,13 +82,7 @@ impl Revision {
     /// Adds a pod that starts now; its task follows what is returned.
     pub(super) fn add(&mut self, name: PodName, now: Moment) -> watch::Receiver<Wish> {
         let (wish, seen) = watch::channel(Wish::Run);
-        let pod = Pod {
-            name,
-            address: NOWHERE,
-            phase: PodPhase::Starting,
-            since: now,
-            start_took: None,
-        };
+        let pod = Pod { name, address: NOWHERE, phase: PodPhase::Starting, since: now, start_took: None };
         self.pods.push(Entry { pod, wish });
         seen
     }
@@ -108,9 +96,8 @@ impl Revision {
     /// those that are not ready, then the youngest.
     pub(super) fn shrink(&mut self, go_first: &[PodName], now: Moment) {
         let excess = self.staying().saturating_sub(self.wanted);
-        let mut leaving: Vec<usize> = (0..self.pods.len())
-            .filter(|index| self.pods[*index].pod.phase != PodPhase::Terminating)
-            .collect();
+        let mut leaving: Vec<usize> =
+            (0..self.pods.len()).filter(|index| self.pods[*index].pod.phase != PodPhase::Terminating).collect();
         leaving.sort_by_key(|index| {
             let pod = &self.pods[*index].pod;
             let named = go_first.contains(&pod.name);

@@ -1,8 +1,8 @@
 //! Texts for people: what was run, and how it ended.
 
 use super::guard::Exit;
-use std::ffi::OsString;
 use std::ffi::OsStr;
+use std::ffi::OsString;
 
 /// Longest command line in a text, in bytes.
 const COMMAND_LIMIT: usize = 120;

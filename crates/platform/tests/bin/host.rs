@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 #[path = "../support/spec.rs"]
+#[allow(unreachable_pub, reason = "shared with the tests")]
 mod spec;
 
 fn main() -> ExitCode {

@@ -22,9 +22,10 @@ def say(text):
     print(text, flush=True)
 
 def note_pid(file):
-    with open(file + ".new", "w") as out:
+    new = "%s.%d" % (file, os.getpid())
+    with open(new, "w") as out:
         out.write(str(os.getpid()))
-    os.rename(file + ".new", file)
+    os.rename(new, file)
 
 def listen():
     server = socket.socket()

@@ -1,5 +1,5 @@
 //! A platform with real processes, and ways to wait for what it does.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 pub mod apps;
 mod spec;
@@ -121,9 +121,8 @@ impl Floor {
 
     /// Waits until there are exactly so many pods, all ready.
     pub async fn until_ready(&self, count: usize) -> Vec<Pod> {
-        let is = |view: &RevisionView| {
-            view.pods.len() == count && view.pods.iter().all(|pod| pod.phase == PodPhase::Ready)
-        };
+        let is =
+            |view: &RevisionView| view.pods.len() == count && view.pods.iter().all(|pod| pod.phase == PodPhase::Ready);
         self.until(&format!("{count} ready pods"), is).await.pods.clone()
     }
 

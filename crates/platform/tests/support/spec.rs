@@ -1,8 +1,6 @@
 //! A revision's limits with Knative's defaults, as far as tests care.
 
-use policy::revision::{
-    Aggregation, Bounds, Metric, RevisionSpec, ScaleSpec, Timeouts, WindowSpec,
-};
+use policy::revision::{Aggregation, Bounds, Metric, RevisionSpec, ScaleSpec, Timeouts, WindowSpec};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,11 +28,7 @@ pub fn spec() -> Arc<RevisionSpec> {
             activation_scale: 1,
             reachable: true,
         },
-        windows: WindowSpec {
-            stable: minute,
-            panic: Duration::from_secs(6),
-            aggregation: Aggregation::Linear,
-        },
+        windows: WindowSpec { stable: minute, panic: Duration::from_secs(6), aggregation: Aggregation::Linear },
         bounds: Bounds {
             min_scale: 0,
             max_scale: 10,

@@ -84,7 +84,7 @@ impl Guard {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (life, seen) = watch::channel(Life::default());
         // Refused only when the task is gone; then `life` is dropped, which
-        // reads as a lost process.
+        // reads as a failed start.
         let _ = self.asks.send(Ask::Spawn(id, launch, life)).await;
         Process { id, asks: self.asks.clone(), life: seen }
     }
@@ -102,7 +102,8 @@ impl Process {
     /// Waits until its first process has ended, or failed to start.
     pub(in crate::process) async fn ended(&mut self) -> End {
         let seen = self.life.wait_for(|life| life.end.is_some()).await;
-        seen.ok().and_then(|life| life.end.clone()).unwrap_or(End::Exited(Exit::Lost))
+        let end = seen.ok().and_then(|life| life.end.clone());
+        end.unwrap_or_else(|| End::Failed("nobody talks to the guard any more".into()))
     }
 
     /// TERM, then KILL after `grace`, and waits until nothing of it is left.

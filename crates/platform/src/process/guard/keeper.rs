@@ -31,11 +31,8 @@ enum Over {
 }
 
 /// Waits between starts of the guard.
-const BACKOFF: Backoff = Backoff {
-    first: Duration::from_millis(50),
-    cap: Duration::from_secs(10),
-    reset_after: Duration::from_secs(10),
-};
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_millis(50), cap: Duration::from_secs(10), reset_after: Duration::from_secs(10) };
 
 impl Keeper {
     pub(super) fn new(command: GuardCommand, inbox: mpsc::Receiver<Ask>) -> Keeper {
@@ -126,10 +123,10 @@ impl Keeper {
             Ask::Spawn(id, launch, life) => {
                 let bytes = Request::Spawn(id, launch.spawn).encode();
                 if bytes.len() > MESSAGE_LIMIT {
-                    refuse(&life, &format!(
-                        "command and environment have {} bytes, more than {MESSAGE_LIMIT}",
-                        bytes.len()
-                    ));
+                    refuse(
+                        &life,
+                        &format!("command and environment have {} bytes, more than {MESSAGE_LIMIT}", bytes.len()),
+                    );
                     return None;
                 }
                 self.lives.insert(id, life);
@@ -161,7 +158,7 @@ impl Keeper {
                     over(&life);
                 }
             }
-            None => debug_assert!(false, "the guard sent what is no event"),
+            None => warn!("the guard sent what is no event"),
         }
     }
 

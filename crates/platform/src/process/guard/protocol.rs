@@ -3,8 +3,8 @@
 
 use rustix::io::{Result, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use std::ffi::OsString;
 use std::io::{IoSlice, IoSliceMut};
@@ -102,9 +102,8 @@ impl Request {
                 let pod = String::from_utf8(from.text()?).ok()?;
                 let program = from.os_text()?;
                 let args = (0..from.number()?).map(|_| from.os_text()).collect::<Option<_>>()?;
-                let env = (0..from.number()?)
-                    .map(|_| Some((from.os_text()?, from.os_text()?)))
-                    .collect::<Option<_>>()?;
+                let env =
+                    (0..from.number()?).map(|_| Some((from.os_text()?, from.os_text()?))).collect::<Option<_>>()?;
                 let cwd = (from.number()? == 1, from.os_text()?);
                 let nofile = (from.number()? == 1, from.number()?);
                 let spawn = Spawn {
@@ -247,11 +246,8 @@ mod tests {
             cwd: Some("/tmp".into()),
             soft_nofile: Some(1024),
         };
-        let requests = [
-            Request::Spawn(7, spawn),
-            Request::Spawn(8, Spawn::default()),
-            Request::Stop(9, Duration::from_secs(10)),
-        ];
+        let requests =
+            [Request::Spawn(7, spawn), Request::Spawn(8, Spawn::default()), Request::Stop(9, Duration::from_secs(10))];
         for request in requests {
             let bytes = request.encode();
             assert_eq!(Request::decode(&bytes), Some(request));

@@ -1,9 +1,7 @@
 //! The two calls of this crate that the compiler cannot check, and nothing else.
 #![allow(unsafe_code)]
 
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
-};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;

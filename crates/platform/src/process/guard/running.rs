@@ -91,4 +91,3 @@ fn wait_or_kill(mut child: Child) -> io::Result<()> {
     }
     Ok(())
 }
-

@@ -77,8 +77,7 @@ fn watch_over(ward: &mut Ward, socket: &OwnedFd, wake: &OwnedFd) -> io::Result<(
 
 /// Waits for a message, a signal, or the time; true when there is a message.
 fn wait_for(socket: &OwnedFd, wake: &OwnedFd, idle: Option<Duration>) -> io::Result<bool> {
-    let mut fds =
-        [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
+    let mut fds = [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
     let limit = idle.and_then(|idle| Timespec::try_from(idle).ok());
     match poll(&mut fds, limit.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}

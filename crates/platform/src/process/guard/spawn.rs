@@ -41,9 +41,7 @@ fn explain(spawn: &Spawn, error: &io::Error) -> String {
     let is_path = program.components().count() > 1;
     let found = cwd.map_or_else(|| program.to_path_buf(), |cwd| cwd.join(program)).exists();
     if error.kind() == io::ErrorKind::NotFound && is_path && found {
-        return format!(
-            "cannot run `{command}`: the file is there, the interpreter that it names is not"
-        );
+        return format!("cannot run `{command}`: the file is there, the interpreter that it names is not");
     }
     format!("cannot run `{command}`: {error}")
 }

@@ -1,9 +1,7 @@
 //! Who descends from whom: one look at /proc, and whose an orphan is.
 
 use super::{MARK, SWEEP_LIMIT};
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getsid, kill_process, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, getsid, kill_process, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -60,8 +58,7 @@ impl Census {
     }
 
     fn is_whole(&self) -> bool {
-        let all: BTreeSet<i32> =
-            self.by_parent.values().flatten().map(|entry| entry.pid.as_raw_pid()).collect();
+        let all: BTreeSet<i32> = self.by_parent.values().flatten().map(|entry| entry.pid.as_raw_pid()).collect();
         self.by_parent.keys().all(|parent| *parent == 0 || all.contains(parent))
     }
 
@@ -71,7 +68,7 @@ impl Census {
     }
 
     /// `top` and all below it that run.
-    pub(super) fn family(&self, top: Entry) -> Vec<Pid> {
+    pub(super) fn family(&self, top: Entry) -> Vec<Entry> {
         let mut found = vec![top];
         let mut next = 0;
         while let Some(entry) = found.get(next).copied() {
@@ -81,11 +78,12 @@ impl Census {
             found.extend(fresh);
             next += 1;
         }
-        found.iter().filter(|entry| !entry.zombie).map(|entry| entry.pid).collect()
+        found.retain(|entry| !entry.zombie);
+        found
     }
 
     /// All below `pid` that run.
-    pub(super) fn descendants(&self, pid: Pid) -> Vec<Pid> {
+    pub(super) fn descendants(&self, pid: Pid) -> Vec<Entry> {
         self.children(pid).iter().flat_map(|child| self.family(*child)).collect()
     }
 }
@@ -131,13 +129,14 @@ pub(super) fn adopted(guards: impl Fn() -> BTreeSet<i32>) -> usize {
         let census = Census::take();
         // Asked for after the look, so that no guard in it is unknown.
         let guards = guards();
-        let strays = census.children(getpid()).iter().filter(|child| {
-            child.session != ours && !guards.contains(&child.pid.as_raw_pid())
-        });
+        let strays = census
+            .children(getpid())
+            .iter()
+            .filter(|child| child.session != ours && !guards.contains(&child.pid.as_raw_pid()));
         let mut left = 0;
         for stray in strays {
-            for pid in census.family(*stray) {
-                let _ = kill_process(pid, Signal::KILL);
+            for entry in census.family(*stray) {
+                let _ = kill_process(entry.pid, Signal::KILL);
             }
             let reaped = waitpid(Some(stray.pid), WaitOptions::NOHANG);
             left += usize::from(!matches!(reaped, Ok(Some(_))));
@@ -153,8 +152,8 @@ pub(super) fn adopted(guards: impl Fn() -> BTreeSet<i32>) -> usize {
 mod tests {
     use super::*;
 
-    fn pids(found: &[Pid]) -> Vec<i32> {
-        found.iter().map(|pid| pid.as_raw_pid()).collect()
+    fn pids(found: &[Entry]) -> Vec<i32> {
+        found.iter().map(|entry| entry.pid.as_raw_pid()).collect()
     }
 
     fn census(stats: &[&str]) -> Census {

@@ -1,11 +1,9 @@
 //! The guard's state: the pods' processes, their stopping, their orphans.
 
 use super::protocol::{Event, Exit, ProcessId, Request, Spawn};
-use super::sweep::{self, Census};
+use super::sweep::{Census, Entry, mark_of};
 use super::{SWEEP_LIMIT, spawn};
-use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait,
-};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -35,7 +33,7 @@ struct Stop {
     /// When to look again for what is left.
     next_look: Instant,
     pause: Duration,
-    /// Who got TERM beside the group.
+    /// Who got TERM by itself, not with the group.
     told: HashSet<Pid>,
 }
 
@@ -88,8 +86,7 @@ impl Ward {
     /// once, unless it is being stopped and has time left.
     pub(super) fn reap(&mut self, now: Instant) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let Some((id, held)) = self.held.iter_mut().find(|(_, held)| held.main == Some(pid))
-            else {
+            let Some((id, held)) = self.held.iter_mut().find(|(_, held)| held.main == Some(pid)) else {
                 continue;
             };
             held.main = None;
@@ -114,21 +111,21 @@ impl Ward {
 
     fn look(&mut self, id: ProcessId, census: &Census, now: Instant) {
         let members = self.members(id, census);
-        let Some((held, stop)) = self.held.get_mut(&id).and_then(Held::stopping) else {
-            return;
-        };
+        let Some(held) = self.held.get_mut(&id) else { return };
+        let (main, group) = (held.main, held.group);
+        let Some(stop) = &mut held.stop else { return };
         let overdue = now.saturating_duration_since(stop.deadline);
-        if members.is_empty() && held.is_none() || overdue > SWEEP_LIMIT {
+        if members.is_empty() && main.is_none() || overdue > SWEEP_LIMIT {
             let left = u32::try_from(members.len()).unwrap_or(u32::MAX);
             self.held.remove(&id);
             self.events.push(Event::Swept(id, left));
             return;
         }
-        for pid in members {
+        for entry in members {
             if now >= stop.deadline {
-                let _ = kill_process(pid, Signal::KILL);
-            } else if stop.told.insert(pid) {
-                let _ = kill_process(pid, Signal::TERM);
+                let _ = kill_process(entry.pid, Signal::KILL);
+            } else if entry.group != group && stop.told.insert(entry.pid) {
+                let _ = kill_process(entry.pid, Signal::TERM);
             }
         }
         stop.next_look = now + stop.pause;
@@ -138,7 +135,7 @@ impl Ward {
     /// What runs of one pod: its first process and group, all below them, and
     /// orphans that carry its mark. Orphans of pods that are no more go with
     /// whichever is swept; orphans without a mark, with the last pod.
-    fn members(&self, id: ProcessId, census: &Census) -> Vec<Pid> {
+    fn members(&self, id: ProcessId, census: &Census) -> Vec<Entry> {
         let alone = self.held.len() == 1;
         let children = census.children(getpid()).iter();
         let ours = children.filter(|child| match self.owner(child) {
@@ -149,12 +146,11 @@ impl Ward {
         ours.flat_map(|child| census.family(*child)).collect()
     }
 
-    fn owner(&self, child: &sweep::Entry) -> Owner {
-        let find = |is: &dyn Fn(&Held) -> bool| {
-            self.held.iter().find(|(_, held)| is(held)).map(|(id, _)| Owner::Held(*id))
-        };
+    fn owner(&self, child: &Entry) -> Owner {
+        let find =
+            |is: &dyn Fn(&Held) -> bool| self.held.iter().find(|(_, held)| is(held)).map(|(id, _)| Owner::Held(*id));
         let by_group = find(&|held| held.main == Some(child.pid) || held.group == child.group);
-        by_group.unwrap_or_else(|| match sweep::mark_of(child.pid) {
+        by_group.unwrap_or_else(|| match mark_of(child.pid) {
             Some(mark) => find(&|held| held.pod == mark).unwrap_or(Owner::Dead),
             None => Owner::Unknown,
         })
@@ -172,8 +168,8 @@ impl Ward {
             if left.is_empty() {
                 return;
             }
-            for pid in left {
-                let _ = kill_process(pid, Signal::KILL);
+            for entry in left {
+                let _ = kill_process(entry.pid, Signal::KILL);
             }
             std::thread::sleep(PAUSE_FIRST);
         }
@@ -204,10 +200,6 @@ impl Held {
         if let Some(stop) = &mut self.stop {
             stop.next_look = now;
         }
-    }
-
-    fn stopping(&mut self) -> Option<(Option<Pid>, &mut Stop)> {
-        Some((self.main, self.stop.as_mut()?))
     }
 
     /// The next moment at which something is to be done without a signal.

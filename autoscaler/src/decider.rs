@@ -1,0 +1,131 @@
+//! One revision: its windows, its memory, and its last orders.
+
+use crate::Config;
+use crate::history::{History, Record};
+use crate::metrics::Metrics;
+use crate::status::{self, RevisionStatus};
+use policy::collect::Collection;
+use policy::compat::Compat;
+use policy::decider::Status;
+use policy::limit::Overrides;
+use policy::moment::Moment;
+use policy::revision::RevisionId;
+use policy::scale::{self, Memory, Observed, Ready};
+use policy::stat::Stat;
+use policy::world::{Order, Path, RevisionView};
+use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Steps of one evaluation: idle is a step of its own before zero.
+const STEPS_MAX: usize = 4;
+
+pub(crate) struct Decider {
+    pub(crate) view: Arc<RevisionView>,
+    id: RevisionId,
+    compat: Compat,
+    collection: Collection,
+    memory: Memory,
+    pub(crate) status: Status,
+    zero: ZeroState,
+    /// The last order's number of pods; `None` before the first.
+    pub(crate) ordered: Option<u32>,
+    pub(crate) path: Path,
+    pub(crate) history: History,
+    /// Stats that were dropped because their numbers made no sense.
+    pub(crate) dropped_stats: u64,
+    metrics: Metrics,
+}
+
+impl Decider {
+    pub(crate) fn new(id: RevisionId, view: Arc<RevisionView>, config: &Config, now: Moment) -> Decider {
+        let spec = &view.spec;
+        let ready = ready(&view);
+        let metrics = Metrics::new(&id);
+        Decider {
+            collection: Collection::new(&spec.windows, config.silence, config.compat),
+            memory: Memory::new(&spec.scale, ready, now, config.compat),
+            status: Status::initial(&spec.scale, config.compat),
+            zero: ZeroState::new(now, config.compat),
+            compat: config.compat,
+            ordered: None,
+            path: Path::Activator,
+            history: History::default(),
+            dropped_stats: 0,
+            metrics,
+            view,
+            id,
+        }
+    }
+
+    pub(crate) fn follow(&mut self, view: Arc<RevisionView>, now: Moment) {
+        if view.spec.windows != self.view.spec.windows {
+            self.collection.resize(&view.spec.windows, now);
+        }
+        self.view = view;
+    }
+
+    pub(crate) fn record(&mut self, at: Moment, stat: &Stat) {
+        if self.collection.record(at, stat).is_err() {
+            self.dropped_stats += 1;
+        }
+    }
+
+    /// True when load at zero asks for a decision at once.
+    pub(crate) fn is_poked_by(&self, average_concurrency: f64) -> bool {
+        self.status.poke(average_concurrency, self.compat)
+    }
+
+    /// Decides, and says what to order. The same order again and again is
+    /// meant: a lost one heals by the next.
+    pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
+        let view = self.view.clone();
+        let spec = &view.spec;
+        let seen =
+            Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
+        let decision = scale::decide(&spec.scale, &seen, &Overrides::NONE, &mut self.memory, now);
+        self.status.inform(decision.as_ref().ok().map(Status::from));
+        let verdict = self.step(&view, now);
+        if let Some(pods) = verdict.order {
+            self.ordered = Some(pods);
+        }
+        self.path = verdict.path;
+        self.metrics.note(decision.as_ref().ok(), &verdict);
+        let record = Record { at: now, last: now, times: 1, decision, verdict, ordered: self.ordered };
+        let reason = status::in_a_word(&record);
+        if self.history.add(record) {
+            tracing::info!(revision = %self.id, wanted = self.ordered, path = status::path(self.path), reason, "decided");
+        }
+        let wanted = self.ordered?;
+        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first: Vec::new() })
+    }
+
+    fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {
+        let through_activator = (view.path == Path::Activator).then(|| now.since(view.path_since));
+        let input = ZeroInput {
+            desired: self.status.desired,
+            excess_burst_capacity: self.status.excess_burst_capacity,
+            ready: ready(view),
+            bounds: &view.spec.bounds,
+            spec: &view.spec.scale,
+            path_through_activator_for: through_activator,
+            probe_ok: true,
+        };
+        let mut verdict = self.zero.step(&input, now);
+        for _ in 1..STEPS_MAX {
+            if verdict.recheck_after != Some(Duration::ZERO) {
+                break;
+            }
+            verdict = self.zero.step(&input, now);
+        }
+        verdict
+    }
+
+    pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
+        status::of(id, self, now)
+    }
+}
+
+pub(crate) fn ready(view: &RevisionView) -> u32 {
+    u32::try_from(view.ready_pods().count()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,186 @@
+//! The command line: every flag, its default, and what it means.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Runs services that sleep at zero processes and wake on the first request.
+#[derive(Debug, Parser)]
+#[command(name = "zeroscale", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve one command: started on the first request, scaled with the load, gone when idle.
+    Run(Box<RunFlags>),
+    /// Show the whole loop with a built-in app and load, from zero up and back to zero.
+    Demo(DemoFlags),
+    /// Show what running instances do, and why.
+    Status(StatusFlags),
+    /// The app that `demo` serves.
+    #[command(name = "__sample-app", hide = true)]
+    SampleApp,
+}
+
+/// What load is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MetricFlag {
+    /// Requests in progress.
+    Concurrency,
+    /// Requests per second.
+    Rps,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Whose rules apply where the reference's have known flaws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompatFlag {
+    /// The better outcome (docs/compatibility.md).
+    Better,
+    /// Exactly as Knative decides.
+    Strict,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    plumbing::duration::parse(text)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunFlags {
+    /// Name of the service [default: the command's base name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// Requests at one instance at a time; 0 = no limit
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Scaling")]
+    pub(crate) container_concurrency: u32,
+    /// Load that one instance can carry [default: the container concurrency, else 100; 200 for rps]
+    #[arg(long, value_name = "N", help_heading = "Scaling")]
+    pub(crate) target: Option<f64>,
+    /// Percentage of that load to aim for
+    #[arg(long, value_name = "PERCENT", default_value_t = 70.0, help_heading = "Scaling")]
+    pub(crate) target_utilization_percentage: f64,
+    /// What load is measured in
+    #[arg(long, value_enum, default_value_t = MetricFlag::Concurrency, help_heading = "Scaling")]
+    pub(crate) metric: MetricFlag,
+    /// Instances that always run
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Scaling")]
+    pub(crate) min_scale: u32,
+    /// Instances at most; 0 = no bound of its own
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Scaling")]
+    pub(crate) max_scale: u32,
+    /// Instances to start when the first is needed
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Scaling")]
+    pub(crate) activation_scale: u32,
+    /// Time over which load is averaged (6s to 1h)
+    #[arg(long, value_name = "D", default_value = "60s", value_parser = duration, help_heading = "Scaling")]
+    pub(crate) window: Duration,
+    /// Length of the panic window, as a percentage of the window
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, help_heading = "Scaling")]
+    pub(crate) panic_window_percentage: f64,
+    /// Load over the panic window that starts a panic, as a percentage of what is ready
+    #[arg(long, value_name = "PERCENT", default_value_t = 200.0, help_heading = "Scaling")]
+    pub(crate) panic_threshold_percentage: f64,
+    /// How long a lower load must last before instances go
+    #[arg(long, value_name = "D", default_value = "0s", value_parser = duration, help_heading = "Scaling")]
+    pub(crate) scale_down_delay: Duration,
+    /// Spare load to keep before requests bypass the queue; 0 = bypass always, -1 = never
+    #[arg(long, value_name = "N", default_value_t = 211.0, allow_negative_numbers = true, help_heading = "Scaling")]
+    pub(crate) target_burst_capacity: f64,
+    /// Wait between turning idle and stopping the last instance
+    #[arg(long, value_name = "D", default_value = "0s", value_parser = duration, help_heading = "Scaling")]
+    pub(crate) grace: Duration,
+    /// How long the last instance stays after the load ended, at least
+    #[arg(long, value_name = "D", default_value = "0s", value_parser = duration, help_heading = "Scaling")]
+    pub(crate) retention: Duration,
+    /// Instances of all services together; 0 = no bound
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Scaling")]
+    pub(crate) max_pods: u32,
+    /// Whose rules apply where Knative's have known flaws
+    #[arg(long, value_enum, default_value_t = CompatFlag::Better, env = "ZEROSCALE_COMPAT", help_heading = "Scaling")]
+    pub(crate) compat: CompatFlag,
+
+    /// Ready when a GET of this path answers 200 to 399 [default: when the port accepts]
+    #[arg(long, value_name = "PATH", help_heading = "Processes")]
+    pub(crate) readiness_path: Option<String>,
+    /// A start that takes longer has failed, and is tried again
+    #[arg(long, value_name = "D", default_value = "60s", value_parser = duration, help_heading = "Processes")]
+    pub(crate) start_timeout: Duration,
+    /// From TERM to KILL
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = duration, help_heading = "Processes")]
+    pub(crate) stop_timeout: Duration,
+    /// When zeroscale itself ends: how long requests may take to finish
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = duration, help_heading = "Processes")]
+    pub(crate) shutdown_timeout: Duration,
+
+    /// Longest time for one request, once an instance has it
+    #[arg(long, value_name = "D", default_value = "300s", value_parser = duration, help_heading = "Requests")]
+    pub(crate) timeout: Duration,
+    /// Longest time to the first byte of an answer [default: off]
+    #[arg(long, value_name = "D", value_parser = duration, help_heading = "Requests")]
+    pub(crate) response_start_timeout: Option<Duration>,
+    /// Longest silence within an answer [default: off]
+    #[arg(long, value_name = "D", value_parser = duration, help_heading = "Requests")]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Longest life of a websocket or other upgraded connection; 0 = no limit [default: the timeout]
+    #[arg(long, value_name = "D", value_parser = duration, help_heading = "Requests")]
+    pub(crate) upgrade_timeout: Option<Duration>,
+    /// Longest wait for an instance
+    #[arg(long, value_name = "D", default_value = "300s", value_parser = duration, help_heading = "Requests")]
+    pub(crate) wait_limit: Duration,
+    /// Requests held while there is no room, for this service
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Requests")]
+    pub(crate) held_max: usize,
+    /// Requests held in all
+    #[arg(long, value_name = "N", default_value_t = 20_000, help_heading = "Requests")]
+    pub(crate) held_all_max: usize,
+    /// Address ranges whose X-Forwarded-* headers are believed (comma-separated) [default: none]
+    #[arg(long, value_name = "CIDRS", env = "ZEROSCALE_TRUSTED_PROXIES", help_heading = "Requests")]
+    pub(crate) trusted_proxies: Option<String>,
+
+    /// Threads that serve requests [default: the cores, 4 at most]
+    #[arg(long, value_name = "N", help_heading = "Process")]
+    pub(crate) workers: Option<usize>,
+    /// How log lines are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, help_heading = "Process")]
+    pub(crate) log_format: LogFormat,
+    /// error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = "Process")]
+    pub(crate) log_level: String,
+
+    /// The command that serves HTTP on the port in $PORT, or on {port} in its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoFlags {
+    /// Seconds of load before the way back to zero
+    #[arg(long, value_name = "D", default_value = "30s", value_parser = duration)]
+    pub(crate) load: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusFlags {
+    /// Only this service
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,96 @@
+//! A sidecar for each process: a task on one of the workers, with a listener
+//! of its own on loopback.
+
+use platform::process::{Readiness as PodReadiness, Seat, SeatRequest, Service};
+use plumbing::fds::Budget;
+use plumbing::serve;
+use plumbing::shutdown::Shutdown;
+use plumbing::stats::StatSink;
+use plumbing::trust::Trust;
+use plumbing::worker::{Worker, Workers};
+use policy::revision::RevisionId;
+use queue_proxy::{Config, Links, QUEUE_DEPTH_PER_SLOT, Readiness, Sockets};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Ipv4Addr;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// What all sidecars have in common.
+pub(crate) struct Seats {
+    pub(crate) workers: Workers,
+    pub(crate) stats: StatSink,
+    pub(crate) fds: Budget,
+    readiness: BTreeMap<RevisionId, Readiness>,
+}
+
+impl Seats {
+    pub(crate) fn new(workers: Workers, stats: StatSink, fds: Budget, services: &[Service]) -> Seats {
+        let readiness = services.iter().map(|service| (service.revision.clone(), readiness(&service.readiness)));
+        Seats { workers, stats, fds, readiness: readiness.collect() }
+    }
+
+    /// Makes sidecars until nobody asks any more.
+    pub(crate) async fn run(self, mut asked: mpsc::Receiver<SeatRequest>) {
+        while let Some(request) = asked.recv().await {
+            let seat = self.seat(&request);
+            // Nobody waits any more: the seat comes back and closes itself.
+            let _ = request.reply.send(seat);
+        }
+    }
+
+    fn seat(&self, request: &SeatRequest) -> io::Result<Seat> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let config = self.config(request);
+        let drain = CancellationToken::new();
+        let (closed, ended) = oneshot::channel();
+        let worker = self.workers.least_busy().clone();
+        let served = serve_pod(config, listener, worker.clone(), self.stats.clone(), drain.clone());
+        worker.spawn(async move {
+            served.await;
+            let _ = closed.send(());
+        });
+        Ok(Seat { address, shutdown: drain, ended })
+    }
+
+    fn config(&self, request: &SeatRequest) -> Config {
+        let limit = request.spec.container_concurrency;
+        Config {
+            pod: request.pod.clone(),
+            revision: request.revision.clone(),
+            app: request.app,
+            container_concurrency: limit,
+            queue_depth: (limit as usize).saturating_mul(QUEUE_DEPTH_PER_SLOT),
+            timeouts: request.spec.timeouts,
+            readiness: self.readiness.get(&request.revision).cloned().unwrap_or(Readiness::Tcp),
+            trust: Trust::loopback(),
+            serve: serve::Settings { fds: self.fds.clone(), ..serve::Settings::default() },
+        }
+    }
+}
+
+async fn serve_pod(
+    config: Config,
+    listener: std::net::TcpListener,
+    worker: Worker,
+    stats: StatSink,
+    drain: CancellationToken,
+) {
+    let serving = match tokio::net::TcpListener::from_std(listener) {
+        Ok(serving) => serving,
+        Err(error) => {
+            tracing::error!(pod = %config.pod, %error, "a sidecar could not listen");
+            return;
+        }
+    };
+    queue_proxy::run(config, Sockets { serving }, Links { stats, worker }, Shutdown::with_drain(drain)).await;
+}
+
+fn readiness(of_pod: &PodReadiness) -> Readiness {
+    match of_pod {
+        PodReadiness::Tcp => Readiness::Tcp,
+        PodReadiness::Http(path) => Readiness::Http(path.clone()),
+    }
+}

@@ -1,0 +1,36 @@
+//! The two signals that end the process.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Which signal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// TERM: exit 0 after the drain.
+    Terminated,
+    /// INT (Ctrl-C): exit 130 after the drain.
+    Interrupted,
+}
+
+/// TERM and INT, from when it is made.
+pub(crate) struct Signals {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Takes the signals over.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn new() -> std::io::Result<Signals> {
+        Ok(Signals { term: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Ending {
+        tokio::select! {
+            _ = self.term.recv() => Ending::Terminated,
+            _ = self.interrupt.recv() => Ending::Interrupted,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! placeholder
+pub(crate) fn main(_: &crate::cli::StatusFlags) -> std::process::ExitCode {
+    std::process::ExitCode::FAILURE
+}
