@@ -81,8 +81,7 @@ impl Decider {
     pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
         let view = self.view.clone();
         let spec = &view.spec;
-        let seen =
-            Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
+        let seen = Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
         let decision = scale::decide(&spec.scale, &seen, &Overrides::NONE, &mut self.memory, now);
         self.status.inform(decision.as_ref().ok().map(Status::from));
         let verdict = self.step(&view, now);

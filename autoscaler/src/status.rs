@@ -122,7 +122,11 @@ pub(crate) fn of(id: &RevisionId, decider: &Decider, now: Moment) -> RevisionSta
         excess_burst_capacity: decider.status.excess_burst_capacity,
         trouble: view.trouble.as_ref().map(|trouble| trouble.text.to_string()),
         dropped_stats: decider.dropped_stats,
-        decisions: decider.history.newest_first().map(|record| decision_status(record, spec.scale.metric, now)).collect(),
+        decisions: decider
+            .history
+            .newest_first()
+            .map(|record| decision_status(record, spec.scale.metric, now))
+            .collect(),
     }
 }
 

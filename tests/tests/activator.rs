@@ -7,12 +7,8 @@ use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::moment::Moment;
-use policy::revision::{
-    Aggregation, Bounds, Metric, RevisionId, RevisionSpec, ScaleSpec, Timeouts, WindowSpec,
-};
-use policy::world::{
-    Holding, Path, Pod, PodPhase, RevisionView, Routes, Snapshot, Trouble, TroubleKind,
-};
+use policy::revision::{Aggregation, Bounds, Metric, RevisionId, RevisionSpec, ScaleSpec, Timeouts, WindowSpec};
+use policy::world::{Holding, Path, Pod, PodPhase, RevisionView, Routes, Snapshot, Trouble, TroubleKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,13 +99,8 @@ impl Bench {
             since: EPOCH,
             start_took: None,
         });
-        let view = RevisionView {
-            spec: Arc::new(self.spec.clone()),
-            pods: pods.collect(),
-            path,
-            path_since: EPOCH,
-            trouble,
-        };
+        let view =
+            RevisionView { spec: Arc::new(self.spec.clone()), pods: pods.collect(), path, path_since: EPOCH, trouble };
         let id = RevisionId::new("default", "rev");
         let version = self.world.borrow().version + 1;
         let routes = Routes { fallback: Some(id.clone()), ..Routes::default() };
@@ -236,8 +227,7 @@ async fn a_start_that_fails_refuses_those_who_wait_and_those_who_come_until_it_w
     let bench = bench(1, |_| {}).await;
     let mut waiting = send(bench.address, GET).await;
     until("it waits", || bench.held() == 1).await;
-    let trouble =
-        Trouble { kind: TroubleKind::StartFailed, text: "no such command: nosuch".into(), since: EPOCH };
+    let trouble = Trouble { kind: TroubleKind::StartFailed, text: "no such command: nosuch".into(), since: EPOCH };
     bench.publish(&[], Path::Activator, Some(trouble)).await;
     let later = &mut send(bench.address, GET).await;
     for client in [&mut waiting, later] {

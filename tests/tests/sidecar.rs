@@ -226,7 +226,8 @@ async fn probes_are_answered_here_and_not_counted() {
     let gate = Gate::default();
     let app = gated_app(&gate).await;
     let mut running = sidecar(sidecar_config(app, 1)).await;
-    let probe = "GET /healthz HTTP/1.1\r\nhost: a\r\nuser-agent: Knative-Activator-Probe\r\nk-network-probe: queue\r\n\r\n";
+    let probe =
+        "GET /healthz HTTP/1.1\r\nhost: a\r\nuser-agent: Knative-Activator-Probe\r\nk-network-probe: queue\r\n\r\n";
     let answer = read_until(&mut send(running.address, probe).await, "queue").await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("x-zeroscale-proxy: "), "{answer}");
     let ingress = "GET / HTTP/1.1\r\nhost: a\r\nk-network-probe: probe\r\nk-network-hash: abc\r\n\r\n";

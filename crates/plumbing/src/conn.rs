@@ -40,6 +40,9 @@ impl Caller {
             if self.link.peer_has_closed() {
                 return;
             }
+            if self.link.local.is_some_and(|local| self.worker.sockets().peer_is_gone(self.peer, local)) {
+                return;
+            }
         }
     }
 }
@@ -47,6 +50,7 @@ impl Caller {
 /// State shared by a connection's socket, its driver and its requests.
 pub(crate) struct Link {
     socket: Mutex<TcpStream>,
+    local: Option<SocketAddr>,
     /// Requests whose answers have not ended.
     in_flight: AtomicU32,
     /// When the head that is being read began to come.
@@ -58,6 +62,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(socket: TcpStream) -> Arc<Link> {
         Arc::new(Link {
+            local: socket.local_addr().ok(),
             socket: Mutex::new(socket),
             in_flight: AtomicU32::new(0),
             head_since: Mutex::new(Some(Instant::now())),

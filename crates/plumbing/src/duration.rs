@@ -2,16 +2,8 @@
 
 use std::time::Duration;
 
-const UNITS: [(&str, f64); 8] = [
-    ("ns", 1e-9),
-    ("us", 1e-6),
-    ("µs", 1e-6),
-    ("μs", 1e-6),
-    ("ms", 1e-3),
-    ("s", 1.0),
-    ("m", 60.0),
-    ("h", 3600.0),
-];
+const UNITS: [(&str, f64); 8] =
+    [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("μs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 /// Longest duration that is accepted: 100 years, far from any overflow.
 const SECONDS_MAX: f64 = 100.0 * 365.25 * 86400.0;

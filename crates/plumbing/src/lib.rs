@@ -28,6 +28,7 @@ pub mod head;
 pub mod headers;
 pub mod limiter;
 pub mod metrics;
+mod peer;
 pub mod reason;
 pub mod refuse;
 pub mod replay;

@@ -2,6 +2,7 @@
 //! without contention.
 
 use crate::forward::Pool;
+use crate::peer::Sockets;
 use crate::shutdown::Shutdown;
 use crate::wheel::Wheel;
 use std::future::Future;
@@ -19,6 +20,7 @@ struct Shared {
     runtime: Handle,
     wheel: Wheel,
     pool: Pool,
+    sockets: Sockets,
     connections: AtomicUsize,
     thread: std::thread::ThreadId,
 }
@@ -33,9 +35,15 @@ impl Worker {
             tokio::select! { () = driver => {}, () = stop.stopping() => {} }
         });
         let pool = Pool::new(wheel.clone());
-        let connections = AtomicUsize::new(0);
-        let thread = std::thread::current().id();
-        Worker { shared: Arc::new(Shared { runtime: Handle::current(), wheel, pool, connections, thread }) }
+        let shared = Shared {
+            runtime: Handle::current(),
+            wheel,
+            pool,
+            sockets: Sockets::default(),
+            connections: AtomicUsize::new(0),
+            thread: std::thread::current().id(),
+        };
+        Worker { shared: Arc::new(shared) }
     }
 
     /// True on the worker's own thread.
@@ -51,6 +59,10 @@ impl Worker {
     /// The worker's connections to pods or to the app.
     pub fn pool(&self) -> &Pool {
         &self.shared.pool
+    }
+
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.shared.sockets
     }
 
     /// Runs a task on the worker's thread.

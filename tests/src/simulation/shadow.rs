@@ -160,7 +160,9 @@ impl Shadow {
         let due = self.due();
         self.calls += 1;
         match slot {
-            Some(_) if due == Due::Refuse => self.note(Invariant::Refusal, format!("r{id} took a slot, beyond the bounds")),
+            Some(_) if due == Due::Refuse => {
+                self.note(Invariant::Refusal, format!("r{id} took a slot, beyond the bounds"))
+            }
             None if due == Due::Go => self.note(Invariant::FreeSlot, format!("r{id} got no slot, though one is free")),
             _ => {}
         }
@@ -319,7 +321,8 @@ impl Shadow {
     }
 
     fn due(&self) -> Due {
-        let inside = self.granted + self.pods.values().map(|place| (place.limited + place.direct) as usize).sum::<usize>();
+        let inside =
+            self.granted + self.pods.values().map(|place| (place.limited + place.direct) as usize).sum::<usize>();
         if inside + self.queue.len() >= self.bounds.places_max {
             Due::Refuse
         } else if self.queue.is_empty() && self.pods.values().any(Place::free) {

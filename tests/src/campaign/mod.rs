@@ -1,0 +1,64 @@
+//! Long tests, run by hand: soaks, large counts, full figures. `cargo test`
+//! shows the same at a reduced size.
+//!
+//! Each campaign is a file here and a row of [`ALL`]. It writes what it does
+//! as it goes, and gives back a [`Tally`].
+
+mod arguments;
+mod simulation;
+
+pub use arguments::Arguments;
+
+use std::io::{self, Write};
+
+/// What to print when the command line makes no sense.
+pub const USAGE: &str = "usage: campaign --list | NAME [OPTION...]";
+
+/// One of the campaigns.
+pub struct Campaign {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows, and its options.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(Arguments, &mut dyn Write) -> Result<Tally, Failure>,
+}
+
+/// All there are.
+pub const ALL: &[Campaign] = &[Campaign { name: "simulation", about: simulation::ABOUT, run: simulation::run }];
+
+/// The campaign of that name.
+pub fn find(name: &str) -> Option<&'static Campaign> {
+    ALL.iter().find(|campaign| campaign.name == name)
+}
+
+/// How many of the things that a campaign shows did show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that did.
+    pub passed: u64,
+    /// Those that did not.
+    pub failed: u64,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub fn count(&mut self, passed: bool) {
+        *(if passed { &mut self.passed } else { &mut self.failed }) += 1;
+    }
+}
+
+/// Why a campaign could not be run.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line makes no sense; one sentence for people.
+    Usage(String),
+    /// Something outside of it went wrong.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Io(error)
+    }
+}
