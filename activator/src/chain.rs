@@ -234,6 +234,8 @@ fn carry(
     let guard: Guard = Box::new((passage.permit, passage.inside));
     let (mut parts, incoming) = response.into_parts();
     parts.extensions.clear();
+    // Ours is the connection to the client; what the next hop speaks is not its business.
+    parts.version = Version::HTTP_11;
     if let Some((client, pod)) = switch.zip(pod_side) {
         let life = later(&revision.spec().timeouts).upgrade;
         let joined = tunnel::join(client, pod, life, caller.worker.wheel().clone(), guard);

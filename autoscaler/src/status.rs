@@ -199,6 +199,7 @@ pub(crate) fn in_a_word(record: &Record) -> &'static str {
         (Err(why), _) => why.as_str(),
         (Ok(_), Some(limit)) => limit,
         (Ok(made), None) if made.panic => "panic",
+        (Ok(_), None) if record.ordered == Some(0) => "idle",
         (Ok(_), None) => "load",
     }
 }

@@ -81,12 +81,12 @@ pub(crate) fn start(
     let recorder = metrics::install().map_err(anyhow::Error::msg)?;
     let control = Shutdown::new();
     tokio::spawn(metrics::upkeep(recorder.clone(), control.clone()));
-    let workers = Workers::start(settings.workers, &control).context("starting the worker threads")?;
+    let workers = Workers::start(settings.workers, &control, &fds).context("starting the worker threads")?;
     let (sink, source) = stats::link();
     let (holding, held) = watch::channel(Arc::new(Holding::default()));
 
     let (seats, asked) = mpsc::channel(SEATS_ASKED_MAX);
-    let makers = Seats::new(workers.clone(), sink.clone(), fds.clone(), &settings.services);
+    let makers = Seats::new(workers.clone(), sink.clone(), &settings.services);
     let seating = tokio::spawn(makers.run(asked)).abort_handle();
 
     let platform_stop = CancellationToken::new();
@@ -105,7 +105,7 @@ pub(crate) fn start(
     let deciding = tokio::spawn(autoscaler::run(autoscaler.clone(), links, control.clone())).abort_handle();
 
     let front = Shutdown::new();
-    let activator = Activator::new(activator_config(&settings, &fds), sink.clone(), holding.clone());
+    let activator = Activator::new(activator_config(&settings), sink.clone(), holding.clone());
     let links = activator::Links { world: world.clone(), stats: sink, workers, holding };
     let sockets = activator::Sockets { serving: vec![listener] };
     let served = tokio::spawn(activator::run(activator.clone(), sockets, links, front.clone()));
@@ -128,12 +128,11 @@ pub(crate) fn start(
     })
 }
 
-fn activator_config(settings: &Settings, fds: &Budget) -> activator::Config {
+fn activator_config(settings: &Settings) -> activator::Config {
     let mut config = activator::Config::new("activator", settings.trust.clone());
     config.held_per_revision_max = settings.held_max;
     config.held_max = settings.held_all_max;
     config.wait_max = settings.wait_limit;
-    config.serve = serve::Settings { fds: fds.clone(), ..serve::Settings::default() };
     config
 }
 

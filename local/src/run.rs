@@ -78,7 +78,7 @@ pub(crate) fn prepare() -> (GuardCommand, Budget) {
 
 /// Stops in good order; a second signal ends at once, and the guard then
 /// takes the processes with it.
-async fn end(floor: Floor, mut signals: Signals, ending: Ending) -> ExitCode {
+pub(crate) async fn end(floor: Floor, mut signals: Signals, ending: Ending) -> ExitCode {
     tokio::select! {
         () = floor.stop() => match ending {
             Ending::Terminated => ExitCode::SUCCESS,

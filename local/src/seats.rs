@@ -1,8 +1,8 @@
 //! A sidecar for each process: a task on one of the workers, with a listener
 //! of its own on loopback.
 
+use crate::assemble;
 use platform::process::{Readiness as PodReadiness, Seat, SeatRequest, Service};
-use plumbing::fds::Budget;
 use plumbing::serve;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
@@ -20,14 +20,13 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Seats {
     pub(crate) workers: Workers,
     pub(crate) stats: StatSink,
-    pub(crate) fds: Budget,
     readiness: BTreeMap<RevisionId, Readiness>,
 }
 
 impl Seats {
-    pub(crate) fn new(workers: Workers, stats: StatSink, fds: Budget, services: &[Service]) -> Seats {
+    pub(crate) fn new(workers: Workers, stats: StatSink, services: &[Service]) -> Seats {
         let readiness = services.iter().map(|service| (service.revision.clone(), readiness(&service.readiness)));
-        Seats { workers, stats, fds, readiness: readiness.collect() }
+        Seats { workers, stats, readiness: readiness.collect() }
     }
 
     /// Makes sidecars until nobody asks any more.
@@ -40,8 +39,9 @@ impl Seats {
     }
 
     fn seat(&self, request: &SeatRequest) -> io::Result<Seat> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
+        // Made here and moved to the worker's runtime: a listener of the
+        // standard library would have a backlog of 128, and a burst more.
+        let listener = assemble::listen((Ipv4Addr::LOCALHOST, 0).into())?.into_std()?;
         let address = listener.local_addr()?;
         let config = self.config(request);
         let drain = CancellationToken::new();
@@ -66,7 +66,7 @@ impl Seats {
             timeouts: request.spec.timeouts,
             readiness: self.readiness.get(&request.revision).cloned().unwrap_or(Readiness::Tcp),
             trust: Trust::loopback(),
-            serve: serve::Settings { fds: self.fds.clone(), ..serve::Settings::default() },
+            serve: serve::Settings::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::readiness;
 use crate::sidecar::{Inside, Sidecar};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Request, Response, StatusCode, request};
+use http::{Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use plumbing::body::{Body, Guard};
@@ -131,6 +131,8 @@ fn carry(
     headers::to_client(response.headers_mut(), true, switching);
     let (mut parts, incoming) = response.into_parts();
     parts.extensions.clear();
+    // Ours is the connection to the client; what the next hop speaks is not its business.
+    parts.version = Version::HTTP_11;
     if let Some((client, app)) = switched {
         let wheel = caller.worker.wheel().clone();
         let life = sidecar.config.timeouts.upgrade;

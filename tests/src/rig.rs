@@ -1,6 +1,7 @@
 //! A rig for tests over real sockets: apps that misbehave on purpose, sidecars,
 //! and clients that speak raw bytes.
 
+use plumbing::fds::Budget;
 use plumbing::serve::Settings;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSource};
@@ -132,7 +133,7 @@ pub async fn sidecar(config: Config) -> Running {
     let address = serving.local_addr().expect("an address");
     let shutdown = Shutdown::new();
     let (sink, stats) = stats::link();
-    let links = Links { stats: sink, worker: Worker::here(&shutdown) };
+    let links = Links { stats: sink, worker: Worker::here(&shutdown, Budget::unlimited()) };
     let ended = tokio::spawn(queue_proxy::run(config, Sockets { serving }, links, shutdown.clone()));
     Running { address, shutdown, stats, ended }
 }

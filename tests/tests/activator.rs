@@ -2,6 +2,7 @@
 //! and apps behind it.
 
 use activator::{Activator, Config, Links, Sockets};
+use plumbing::fds::Budget;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
@@ -79,7 +80,7 @@ async fn bench(limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
     let mut config = Config::new("activator", Trust::nobody());
     change(&mut config);
     let activator = Activator::new(config, sink.clone(), holding.clone());
-    let workers = Workers::only(Worker::here(&shutdown));
+    let workers = Workers::only(Worker::here(&shutdown, Budget::unlimited()));
     let links = Links { world: seen, stats: sink, workers, holding };
     let sockets = Sockets { serving: vec![listener] };
     let ended = tokio::spawn(activator::run(activator.clone(), sockets, links, shutdown.clone()));

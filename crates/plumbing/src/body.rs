@@ -169,10 +169,10 @@ impl Carried {
     /// The reader is gone.
     fn abandon(&self) {
         let load = self.state.lock().load.take();
-        if let Some(load) = load {
-            if load.incoming.is_end_stream() {
-                load.complete();
-            }
+        if let Some(load) = load
+            && load.incoming.is_end_stream()
+        {
+            load.complete();
         }
     }
 }

@@ -49,8 +49,7 @@ impl Budget {
         Budget::new(u64::MAX)
     }
 
-    /// Counts `sockets` descriptors until the guard is dropped. A proxied
-    /// connection takes two: the client's and the pod's.
+    /// Counts `sockets` descriptors until the guard is dropped.
     pub fn take(&self, sockets: u64) -> Taken {
         self.open.fetch_add(sockets, Ordering::Relaxed);
         Taken { open: self.open.clone(), sockets }

@@ -5,6 +5,7 @@
 //! top, so that the rest grow old and are closed.
 
 use crate::body::Body;
+use crate::fds::Budget;
 use crate::wheel::Wheel;
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
@@ -71,6 +72,7 @@ pub struct Pool {
 
 struct Shared {
     wheel: Wheel,
+    fds: Budget,
     http1: Mutex<HashMap<SocketAddr, Vec<Idle>>>,
     http2: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<Vec<Multiplexed>>>>>,
 }
@@ -114,10 +116,10 @@ impl Checkin {
 pub type Answer = (Response<Incoming>, Checkin);
 
 impl Pool {
-    /// Without connections.
-    pub fn new(wheel: Wheel) -> Pool {
+    /// Without connections. Those that are made count against `fds`.
+    pub fn new(wheel: Wheel, fds: Budget) -> Pool {
         let (http1, http2) = (Mutex::default(), Mutex::default());
-        Pool { shared: Arc::new(Shared { wheel, http1, http2 }) }
+        Pool { shared: Arc::new(Shared { wheel, fds, http1, http2 }) }
     }
 
     /// Sends a request to `address`, in the version it came in: 2 as h2c, all
@@ -176,8 +178,9 @@ impl Pool {
         let stream = self.connect(address).await?;
         let (sender, driver) =
             http1::Builder::new().handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        let pool = self.clone();
+        let (pool, fd) = (self.clone(), self.shared.fds.take(1));
         tokio::spawn(async move {
+            let _fd = fd;
             if let Err(error) = driver.with_upgrades().await {
                 tracing::debug!(%address, %error, "a connection to a pod or app ended with an error");
             }
@@ -230,8 +233,9 @@ impl Pool {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
-        let pool = self.clone();
+        let (pool, fd) = (self.clone(), self.shared.fds.take(1));
         tokio::spawn(async move {
+            let _fd = fd;
             if let Err(error) = driver.await {
                 tracing::debug!(%address, %error, "a connection to a pod or app ended with an error");
             }

@@ -152,10 +152,10 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
     fields.remove(SERVING_REVISION);
     fields.remove(SERVING_NAMESPACE);
     fields.remove(NETWORK_HASH);
-    if !fields.get(ORIGINAL_HOST).is_some_and(|host| !host.is_empty()) {
-        if let Some(host) = host {
-            fields.insert(ORIGINAL_HOST, host);
-        }
+    if fields.get(ORIGINAL_HOST).is_none_or(|host| host.is_empty())
+        && let Some(host) = host
+    {
+        fields.insert(ORIGINAL_HOST, host);
     }
     fields.remove(header::EXPECT);
     strip_hop_by_hop(fields);

@@ -126,10 +126,10 @@ impl Kept {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(frame) => frame?,
             };
-            if let Some(bytes) = frame {
-                if !state.keep(bytes) {
-                    return Poll::Ready(Ok(Filled::NoMemory));
-                }
+            if let Some(bytes) = frame
+                && !state.keep(bytes)
+            {
+                return Poll::Ready(Ok(Filled::NoMemory));
             }
         }
     }
@@ -265,6 +265,6 @@ impl View {
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        self.kept.shared.lock().hint.clone()
+        self.kept.shared.lock().hint
     }
 }

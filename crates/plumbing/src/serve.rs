@@ -3,7 +3,7 @@
 
 use crate::body::Body;
 use crate::conn::{Caller, Link, Socket};
-use crate::fds::{Budget, Room};
+use crate::fds::Room;
 use crate::shutdown::Shutdown;
 use crate::wheel::Sleep;
 use crate::worker::{Worker, Workers};
@@ -31,19 +31,12 @@ pub struct Settings {
     pub head_bytes_max: usize,
     /// Streams at a time on one HTTP/2 connection.
     pub h2_streams_max: u32,
-    /// Descriptors of the process.
-    pub fds: Budget,
 }
 
 impl Default for Settings {
-    /// The reference's: 60 s, 1 MiB, 250 streams; no limit on descriptors.
+    /// The reference's: 60 s, 1 MiB, 250 streams.
     fn default() -> Settings {
-        Settings {
-            head_timeout: Duration::from_secs(60),
-            head_bytes_max: 1 << 20,
-            h2_streams_max: 250,
-            fds: Budget::unlimited(),
-        }
+        Settings { head_timeout: Duration::from_secs(60), head_bytes_max: 1 << 20, h2_streams_max: 250 }
     }
 }
 
@@ -62,7 +55,7 @@ where
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     loop {
-        if settings.fds.room() == Room::Full {
+        if workers.fds().room() == Room::Full {
             tokio::select! {
                 () = tokio::time::sleep(FULL_PAUSE) => continue,
                 () = shutdown.draining() => return,
@@ -127,12 +120,11 @@ async fn connection<H, F>(
     H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    // The client's socket and, soon, the pod's.
-    let _fds = settings.fds.take(2);
+    let _fd = worker.fds().take(1);
     let _count = worker.count_connection();
     let _ = stream.set_nodelay(true);
     let link = Link::new(stream);
-    let fds_scarce = settings.fds.room() != Room::Free;
+    let fds_scarce = worker.fds().room() != Room::Free;
     let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, link: link.clone() });
     let service = service_fn(|request: Request<Incoming>| {
         if request.version() == Version::HTTP_2 {

@@ -1,6 +1,7 @@
 //! A worker: one thread, one runtime, and state that its requests share
 //! without contention.
 
+use crate::fds::Budget;
 use crate::forward::Pool;
 use crate::peer::Sockets;
 use crate::shutdown::Shutdown;
@@ -21,25 +22,28 @@ struct Shared {
     wheel: Wheel,
     pool: Pool,
     sockets: Sockets,
+    fds: Budget,
     connections: AtomicUsize,
     thread: std::thread::ThreadId,
 }
 
 impl Worker {
     /// A worker on the current runtime; its timers run as a task of `shutdown`.
-    pub fn here(shutdown: &Shutdown) -> Worker {
+    /// `fds` is the process's budget of descriptors.
+    pub fn here(shutdown: &Shutdown, fds: Budget) -> Worker {
         let wheel = Wheel::new();
         let driver = wheel.clone().drive();
         let stop = shutdown.clone();
         tokio::spawn(async move {
             tokio::select! { () = driver => {}, () = stop.stopping() => {} }
         });
-        let pool = Pool::new(wheel.clone());
+        let pool = Pool::new(wheel.clone(), fds.clone());
         let shared = Shared {
             runtime: Handle::current(),
             wheel,
             pool,
             sockets: Sockets::default(),
+            fds,
             connections: AtomicUsize::new(0),
             thread: std::thread::current().id(),
         };
@@ -59,6 +63,11 @@ impl Worker {
     /// The worker's connections to pods or to the app.
     pub fn pool(&self) -> &Pool {
         &self.shared.pool
+    }
+
+    /// The process's budget of descriptors.
+    pub fn fds(&self) -> &Budget {
+        &self.shared.fds
     }
 
     pub(crate) fn sockets(&self) -> &Sockets {
@@ -104,19 +113,20 @@ pub struct Workers {
 
 impl Workers {
     /// Starts `count` threads (at least one), each with a current-thread
-    /// runtime that runs until `shutdown`'s second stage.
+    /// runtime that runs until `shutdown`'s second stage. They share the
+    /// budget of descriptors.
     ///
     /// # Errors
     /// When a thread or a runtime cannot be made.
-    pub fn start(count: usize, shutdown: &Shutdown) -> std::io::Result<Workers> {
+    pub fn start(count: usize, shutdown: &Shutdown, fds: &Budget) -> std::io::Result<Workers> {
         let mut all = Vec::new();
         for index in 0..count.max(1) {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let (send, receive) = std::sync::mpsc::sync_channel(1);
-            let shutdown = shutdown.clone();
+            let (shutdown, fds) = (shutdown.clone(), fds.clone());
             std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
                 runtime.block_on(async move {
-                    let _ = send.send(Worker::here(&shutdown));
+                    let _ = send.send(Worker::here(&shutdown, fds));
                     shutdown.stopping().await;
                 });
             })?;
@@ -128,6 +138,11 @@ impl Workers {
     /// Only the current runtime.
     pub fn only(worker: Worker) -> Workers {
         Workers { all: Arc::from([worker]) }
+    }
+
+    /// The process's budget of descriptors.
+    pub fn fds(&self) -> &Budget {
+        self.all[0].fds()
     }
 
     /// The worker with the fewest connections.

@@ -102,6 +102,8 @@ impl Pod {
 struct Waiter {
     seq: u64,
     since: Moment,
+    /// A pod had it and gave it back: it waits beyond the bounds, if need be.
+    handed_back: bool,
     outcome: Outcome,
 }
 
@@ -205,7 +207,7 @@ impl Admission {
             return Verdict::Refuse(Refused::QueueFull);
         }
         self.next_seq += 1;
-        let key = self.waiters.insert(Waiter { seq, since: now, outcome: Outcome::Waiting });
+        let key = self.waiters.insert(Waiter { seq, since: now, handed_back: false, outcome: Outcome::Waiting });
         self.queue.push_back(&mut self.waiters, key);
         Verdict::Wait(Ticket(key))
     }
@@ -237,7 +239,7 @@ impl Admission {
         let claim = match self.waiters.get(ticket.0) {
             None => return Claim::Refused(Refused::RevisionRemoved),
             Some(Waiter { outcome: Outcome::Waiting, .. }) => return Claim::Pending,
-            Some(&Waiter { seq, since, outcome: Outcome::Granted(pod) }) => Claim::Go(Slot { pod, seq, since }),
+            Some(&Waiter { seq, since, outcome: Outcome::Granted(pod), .. }) => Claim::Go(Slot { pod, seq, since }),
             Some(&Waiter { outcome: Outcome::Refused(why), .. }) => Claim::Refused(why),
         };
         self.waiters.remove(ticket.0);
@@ -245,13 +247,17 @@ impl Admission {
     }
 
     /// The waiter has left, whatever had become of its ticket: its place is
-    /// free, and a slot it had been granted goes to the next.
-    pub fn abandon(&mut self, ticket: Ticket, woken: &mut Vec<Ticket>) {
+    /// free, and a slot it had been granted goes to the next. Returns the pod
+    /// that is let go of by it, if that slot was the last of a removed one.
+    pub fn abandon(&mut self, ticket: Ticket, woken: &mut Vec<Ticket>) -> Option<PodKey> {
         if let Some(Waiter { outcome: Outcome::Waiting, .. }) = self.waiters.get(ticket.0) {
             self.queue.unlink(&mut self.waiters, ticket.0);
         }
-        if let Some(Waiter { seq, since, outcome: Outcome::Granted(pod) }) = self.waiters.remove(ticket.0) {
-            self.release(Slot { pod, seq, since }, woken);
+        match self.waiters.remove(ticket.0) {
+            Some(Waiter { seq, since, outcome: Outcome::Granted(pod), .. }) => {
+                self.release(Slot { pod, seq, since }, woken).then_some(pod)
+            }
+            _ => None,
         }
     }
 
@@ -275,9 +281,11 @@ impl Admission {
 
     /// The pod gave the request back unserved: its slot is free again and the
     /// request waits at its old place. Suspend the pod first when it is the
-    /// pod that failed, or the request may be granted the same slot.
+    /// pod that failed, or the request may be granted the same slot. When the
+    /// pod had been removed and this was its last request, it is let go of:
+    /// [`Admission::holds`] is false then.
     pub fn hand_back(&mut self, slot: Slot, woken: &mut Vec<Ticket>) -> Ticket {
-        let waiter = Waiter { seq: slot.seq, since: slot.since, outcome: Outcome::Waiting };
+        let waiter = Waiter { seq: slot.seq, since: slot.since, handed_back: true, outcome: Outcome::Waiting };
         let key = self.waiters.insert(waiter);
         let mut before = self.queue.front(&self.waiters);
         while let Some(at) = before {
@@ -316,6 +324,11 @@ impl Admission {
         self.running
     }
 
+    /// False once a pod was let go of: removed, and its last request gone.
+    pub fn holds(&self, pod: PodKey) -> bool {
+        self.pods.get(pod.0).is_some()
+    }
+
     /// Requests at one pod.
     pub fn in_flight(&self, pod: PodKey) -> u32 {
         self.pods.get(pod.0).map_or(0, |pod| pod.in_flight)
@@ -344,14 +357,22 @@ impl Admission {
         if !self.queue.is_empty() && held.clone().any(|pod| pod.candidate().free) {
             return Err(format!("{} wait while a slot is free", self.queue.len()));
         }
-        if self.queue.len() > self.bounds.waiting_max.saturating_add(self.running) {
-            return Err(format!("{} wait, more than may", self.queue.len()));
+        let newcomers = self.queued().filter(|waiter| !waiter.handed_back).count();
+        if newcomers > self.bounds.waiting_max {
+            return Err(format!("{newcomers} newcomers wait, {} may", self.bounds.waiting_max));
         }
         let on_listed: usize = held.map(|pod| pod.in_flight as usize).sum();
         if on_listed > self.running {
             return Err(format!("{on_listed} at listed pods, but {} run in all", self.running));
         }
         Ok(())
+    }
+
+    /// Those who wait, oldest first.
+    fn queued(&self) -> impl Iterator<Item = &Waiter> {
+        let first = self.queue.front(&self.waiters);
+        let keys = std::iter::successors(first, |&key| self.queue.after(&self.waiters, key));
+        keys.filter_map(|key| self.waiters.get(key))
     }
 
     fn take(&mut self, pod: PodKey, seq: u64, since: Moment) -> Slot {
@@ -533,6 +554,43 @@ mod tests {
         assert_eq!((state.running(), state.pod_count()), (0, 0));
         let (mut idle, pods) = with_pods(&[Some(2)]);
         assert!(idle.remove_pod(pods[0]));
+    }
+
+    #[test]
+    fn a_removed_pod_is_let_go_of_too_when_its_last_slot_was_never_claimed() {
+        let (mut state, pods) = with_pods(&[Some(1)]);
+        let slot = go(state.ask(NOW, 0));
+        let granted = wait(state.ask(NOW, 0));
+        assert!(!state.release(slot, &mut Vec::new()));
+        assert!(!state.remove_pod(pods[0]) && state.holds(pods[0]));
+        assert_eq!(state.abandon(granted, &mut Vec::new()), Some(pods[0]));
+        assert!(!state.holds(pods[0]));
+        assert_eq!(state.abandon(granted, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn a_removed_pod_is_let_go_of_too_when_it_gives_its_last_request_back() {
+        let (mut state, pods) = with_pods(&[Some(2)]);
+        let (one, two) = (go(state.ask(NOW, 0)), go(state.ask(NOW, 0)));
+        assert!(!state.remove_pod(pods[0]));
+        state.hand_back(one, &mut Vec::new());
+        assert!(state.holds(pods[0]));
+        state.hand_back(two, &mut Vec::new());
+        assert!(!state.holds(pods[0]));
+    }
+
+    #[test]
+    fn requests_that_were_handed_back_wait_beyond_the_bounds() {
+        let mut state = Admission::new(Bounds { waiting_max: 1, places_max: usize::MAX }, Rule::FirstFree);
+        let pod = state.add_pod(Some(2), &mut Vec::new());
+        let (one, two) = (go(state.ask(NOW, 0)), go(state.ask(NOW, 0)));
+        wait(state.ask(NOW, 0));
+        state.suspend_pod(pod);
+        state.hand_back(one, &mut Vec::new());
+        state.hand_back(two, &mut Vec::new());
+        assert_eq!((state.running(), state.waiting()), (0, 3));
+        state.check().unwrap();
+        assert_eq!(state.ask(NOW, 0), Verdict::Refuse(Refused::QueueFull));
     }
 
     #[test]

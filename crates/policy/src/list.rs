@@ -29,11 +29,14 @@ pub struct Arena<T> {
     nodes: Vec<Node<T>>,
     free: u32,
     len: usize,
+    /// Generation of a node that is added to the table: above all that a
+    /// dropped table had, so that keys given out before stay stale.
+    first_generation: u32,
 }
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
-        Arena { nodes: Vec::new(), free: NONE, len: 0 }
+        Arena { nodes: Vec::new(), free: NONE, len: 0, first_generation: 0 }
     }
 }
 
@@ -46,8 +49,9 @@ impl<T> Arena<T> {
         self.len += 1;
         if self.free == NONE {
             let index = u32::try_from(self.nodes.len()).expect("an arena holds fewer than 2^32 entries");
-            self.nodes.push(Node { generation: 0, prev: NONE, next: NONE, linked: false, value: Some(value) });
-            return Key { index, generation: 0 };
+            let generation = self.first_generation;
+            self.nodes.push(Node { generation, prev: NONE, next: NONE, linked: false, value: Some(value) });
+            return Key { index, generation };
         }
         let index = self.free;
         let node = &mut self.nodes[index as usize];
@@ -68,19 +72,12 @@ impl<T> Arena<T> {
         self.len -= 1;
         // A burst may have grown the table; do not keep its memory for ever.
         if self.len == 0 && self.nodes.len() > 1024 {
-            let keep = self.nodes.iter().map(|node| node.generation).max().unwrap_or(0);
+            let newest = self.nodes.iter().map(|node| node.generation).max().unwrap_or(0);
+            self.first_generation = newest.wrapping_add(1);
             self.nodes = Vec::new();
             self.free = NONE;
-            self.reserve_generation(keep);
         }
         value
-    }
-
-    /// Keys given out before the table was dropped must stay stale: leave one
-    /// free node behind that starts above all of them.
-    fn reserve_generation(&mut self, above: u32) {
-        self.nodes.push(Node { generation: above.wrapping_add(1), prev: NONE, next: NONE, linked: false, value: None });
-        self.free = 0;
     }
 
     /// The entry, unless it was removed.
@@ -254,7 +251,8 @@ mod tests {
             arena.remove(*key);
         }
         assert!(arena.nodes.len() < 10);
-        let fresh = arena.insert(1);
-        assert!(keys.iter().all(|key| arena.get(*key).is_none() && *key != fresh));
+        let fresh: Vec<Key> = (0..5000).map(|n| arena.insert(n)).collect();
+        assert!(keys.iter().all(|key| arena.get(*key).is_none()));
+        assert!(keys.iter().zip(&fresh).all(|(old, new)| old != new));
     }
 }

@@ -31,8 +31,43 @@ impl Course {
 mod tests {
     use super::*;
     use policy::moment::Moment;
-    use policy::revision::{Aggregation, Bounds, Metric, RevisionId, RevisionSpec, ScaleSpec, Timeouts, WindowSpec};
     use policy::world::{Pod, RevisionView};
     use std::sync::Arc;
     use std::time::Duration;
+
+    fn snapshot(phases: &[PodPhase], path: Path) -> Snapshot {
+        let service = crate::demo::settings().unwrap().services.remove(0);
+        let pod = |phase: &PodPhase| Pod {
+            name: "pod".into(),
+            address: ([127, 0, 0, 1], 0).into(),
+            phase: *phase,
+            since: Moment::MIN,
+            start_took: None,
+        };
+        let pods = phases.iter().map(pod).collect();
+        let view = RevisionView { spec: service.spec, pods, path, path_since: Moment::MIN, trouble: None };
+        Snapshot { revisions: [(service.revision, Arc::new(view))].into(), ..Snapshot::default() }
+    }
+
+    #[test]
+    fn the_peak_counts_ready_pods_and_zero_counts_all() {
+        use PodPhase::{Ready, Starting, Terminating};
+        let begin = Instant::now();
+        let mut course = Course::default();
+        let steps: [(&[PodPhase], Path, bool); 6] = [
+            (&[], Path::Activator, true),
+            (&[Ready, Starting], Path::Activator, false),
+            (&[Ready, Ready], Path::Direct, false),
+            (&[Ready], Path::Direct, false),
+            (&[Terminating], Path::Activator, false),
+            (&[], Path::Activator, true),
+        ];
+        for (seconds, (pods, path, zero)) in (0..).zip(steps) {
+            course.see(&snapshot(pods, path), begin + Duration::from_secs(seconds));
+            assert_eq!(course.zero_since.is_some(), zero, "{pods:?}");
+        }
+        course.see(&snapshot(&[], Path::Activator), begin + Duration::from_secs(9));
+        assert_eq!(course.zero_since, Some(begin + Duration::from_secs(5)), "the first moment at zero");
+        assert_eq!((course.peak, course.turned_direct), (2, 1));
+    }
 }

@@ -104,9 +104,7 @@ impl Clients {
         while let Some(frame) = body.frame().await {
             frame?;
         }
-        if client.ready().await.is_ok() {
-            self.idle().push(client);
-        }
+        self.idle().push(client);
         let reason = text(&head.headers, &REASON).unwrap_or_default();
         let cold_start = text(&head.headers, &COLD_START).and_then(|millis| millis.parse().ok());
         Ok(Answer {
@@ -125,11 +123,12 @@ impl Clients {
         Ok(client)
     }
 
-    /// The one that was used last; the others may be closed meanwhile.
+    /// The one that was used last, so that those beyond the need stay idle.
     fn take_idle(&self) -> Option<Client> {
         let mut idle = self.idle();
         idle.retain(|client| !client.is_closed());
-        idle.pop()
+        let ready = idle.iter().rposition(Client::is_ready)?;
+        Some(idle.remove(ready))
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Client>> {

@@ -268,7 +268,7 @@ impl World {
         }
         self.leave_pod(slot.pod, id);
         let ticket = self.seam.core_mut().hand_back(slot, &mut self.woken);
-        let let_go = None;
+        let let_go = (!self.seam.core().holds(slot.pod)).then_some(slot.pod);
         self.shadow.handed_back(id, ticket);
         let client = Client { held: Held::Ticket(ticket), turn: client.turn + 1, counted: true, ..client };
         self.clients.insert(id, client);

@@ -101,8 +101,7 @@ impl Seam {
             self.core.claim(ticket);
             return None;
         }
-        self.core.abandon(ticket, woken);
-        None
+        self.core.abandon(ticket, woken)
     }
 
     pub(super) fn release(&mut self, slot: Slot, woken: &mut Vec<Ticket>) -> bool {

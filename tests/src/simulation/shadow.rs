@@ -86,6 +86,9 @@ pub(super) struct Shadow {
     /// Who waits; the order of arrival is that of the numbers.
     queue: BTreeSet<RequestId>,
     tickets: BTreeMap<Ticket, RequestId>,
+    /// All tickets there ever were: none may come twice, or a spent one would
+    /// name somebody else's place.
+    given: BTreeSet<Ticket>,
     pods: BTreeMap<PodKey, Place>,
     granted: usize,
     /// Calls so far.
@@ -101,6 +104,7 @@ impl Shadow {
             requests: BTreeMap::new(),
             queue: BTreeSet::new(),
             tickets: BTreeMap::new(),
+            given: BTreeSet::new(),
             pods: BTreeMap::new(),
             granted: 0,
             calls: 0,
@@ -359,8 +363,9 @@ impl Shadow {
     fn waits(&mut self, id: RequestId, since: Moment, ticket: Ticket) {
         self.requests.insert(id, Request { since, standing: Standing::Queued });
         self.queue.insert(id);
-        if let Some(other) = self.tickets.insert(ticket, id) {
-            self.note(Invariant::Ticket, format!("r{id} got the ticket of r{other}"));
+        self.tickets.insert(ticket, id);
+        if !self.given.insert(ticket) {
+            self.note(Invariant::Ticket, format!("r{id} got a ticket that somebody had before"));
         }
     }
 
