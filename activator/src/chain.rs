@@ -20,6 +20,7 @@ use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
 use plumbing::shutdown::Shutdown;
 use plumbing::{headers, target, tunnel};
+use policy::compat::Compat;
 use policy::revision::Timeouts;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +61,7 @@ pub(crate) async fn serve(
         }
     };
     loop {
-        let (back, doubt) = match send(&arrival, &revision, caller, &passage).await {
+        let (back, doubt) = match send(activator, &arrival, &revision, caller, &passage).await {
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
                 return carry(*answer, *limits, switch, passage, &revision, caller, shutdown);
@@ -141,11 +142,17 @@ enum Sent {
 }
 
 /// One try at the pod that the slot belongs to.
-async fn send(arrival: &Arrival, revision: &Revision, caller: &Caller, passage: &Passage) -> Sent {
+async fn send(
+    activator: &Activator,
+    arrival: &Arrival,
+    revision: &Revision,
+    caller: &Caller,
+    passage: &Passage,
+) -> Sent {
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { doubt: false } };
-    let nonce = offer::nonce();
-    let request = outgoing(arrival, &pod, &nonce, passage.inside.is_some());
+    let nonce = (activator.shared.config.compat == Compat::Better).then(offer::nonce);
+    let request = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
     let repeatable = arrival.head.idempotent && arrival.body.is_none();
     let timeouts = revision.spec().timeouts;
     let mut limits = Limits::start(caller.worker.wheel(), &later(&timeouts));
@@ -155,7 +162,7 @@ async fn send(arrival: &Arrival, revision: &Revision, caller: &Caller, passage: 
     };
     let whole = arrival.body.as_ref().is_none_or(Kept::can_be_sent_again);
     match sent {
-        Ok(answer) => match offer::handback(answer.0.headers(), &nonce) {
+        Ok(answer) => match nonce.and_then(|nonce| offer::handback(answer.0.headers(), &nonce)) {
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
@@ -177,10 +184,12 @@ async fn send(arrival: &Arrival, revision: &Revision, caller: &Caller, passage: 
     }
 }
 
-fn outgoing(arrival: &Arrival, pod: &Pod, nonce: &HeaderValue, held: bool) -> Request<Body> {
+fn outgoing(arrival: &Arrival, pod: &Pod, nonce: Option<&HeaderValue>, held: bool) -> Request<Body> {
     let mut parts = arrival.parts.clone();
     target::to_pod(&mut parts, pod.address);
-    parts.headers.insert(headers::OFFER, nonce.clone());
+    if let Some(nonce) = nonce {
+        parts.headers.insert(headers::OFFER, nonce.clone());
+    }
     if !held {
         parts.headers.remove(headers::PROXY_REQUEST);
     }
@@ -188,7 +197,7 @@ fn outgoing(arrival: &Arrival, pod: &Pod, nonce: &HeaderValue, held: bool) -> Re
     // A longer body is sent on only after the sidecar's 100, which comes when
     // it has a slot and a connection to the app. HTTP/2 has no such answer
     // here: there a request whose body has gone beyond the prefix is past return.
-    let gated = parts.version != Version::HTTP_2 && !body.fits_prefix();
+    let gated = nonce.is_some() && parts.version != Version::HTTP_2 && !body.fits_prefix();
     if gated {
         parts.headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
     }

@@ -2,6 +2,7 @@
 
 use plumbing::serve::Settings;
 use plumbing::trust::Trust;
+use policy::compat::Compat;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Config {
     pub trust: Trust,
     /// Limits of client connections.
     pub serve: Settings,
+    /// Strict: no marks to the sidecar, and the reference's statuses.
+    pub compat: Compat,
 }
 
 impl Config {
@@ -35,6 +38,7 @@ impl Config {
             wait_max: Duration::from_secs(300),
             trust,
             serve: Settings::default(),
+            compat: Compat::Better,
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::RevisionLoad;
 use crate::retire::Retirement;
 use parking_lot::{Mutex, RwLock};
 use plumbing::clock;
+use plumbing::conn::Caller;
 use plumbing::limiter::{Limiter, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
@@ -145,15 +146,14 @@ impl Revision {
         self.limiter.update(|admission, woken| admission.refuse_all(why, woken));
     }
 
-    /// Why a request cannot be held: pods cannot be started.
-    pub(crate) fn trouble(&self) -> Option<Refusal> {
+    /// Why a request cannot be held: pods cannot be started. The details name
+    /// the command and its last words, so they are for this machine only.
+    pub(crate) fn trouble(&self, caller: &Caller) -> Option<Refusal> {
         let state = self.state.read();
-        match &state.trouble {
-            Some(trouble) if state.pods.is_empty() => {
-                Some(Refusal::because(reason(trouble.kind), trouble.text.to_string()))
-            }
-            _ => None,
-        }
+        let trouble = state.trouble.as_ref().filter(|_| state.pods.is_empty())?;
+        let reason = reason(trouble.kind);
+        let near = caller.ip().is_loopback();
+        Some(if near { Refusal::because(reason, trouble.text.to_string()) } else { Refusal::new(reason) })
     }
 
     pub(crate) fn spec(&self) -> Arc<RevisionSpec> {

@@ -3,12 +3,14 @@
 
 use crate::Activator;
 use crate::revision::Revision;
+use http::StatusCode;
 use plumbing::conn::Caller;
 use plumbing::limiter::{Asked, Permit, Waiting};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::{Filled, Kept};
 use policy::admit::Refused;
+use policy::compat::Compat;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,7 +41,7 @@ impl Waiter<'_> {
 
     /// Waits at a place that is taken already.
     pub(crate) async fn wait(&self, waiting: Waiting) -> Result<Permit, Refusal> {
-        if let Some(trouble) = self.revision.trouble() {
+        if let Some(trouble) = self.revision.trouble(self.caller) {
             return Err(trouble);
         }
         let held = &self.activator.shared.held;
@@ -54,7 +56,7 @@ impl Waiter<'_> {
             if let Poll::Ready(refusal) = client_gone.as_mut().poll(cx) {
                 return Poll::Ready(Err(refusal));
             }
-            too_late.as_mut().poll(cx).map(|()| Err(Refusal::new(Reason::WaitTimeout)))
+            too_late.as_mut().poll(cx).map(|()| Err(self.too_late()))
         })
         .await
     }
@@ -75,9 +77,19 @@ impl Waiter<'_> {
         }
     }
 
+    fn too_late(&self) -> Refusal {
+        let refusal = Refusal::new(Reason::WaitTimeout);
+        match self.activator.shared.config.compat {
+            Compat::Better => refusal,
+            Compat::Strict => refusal.with_status(StatusCode::GATEWAY_TIMEOUT),
+        }
+    }
+
     fn refusal(&self, why: Refused) -> Refusal {
         match why {
-            Refused::StartFailed | Refused::StartTimeout => self.revision.trouble().unwrap_or_else(|| why.into()),
+            Refused::StartFailed | Refused::StartTimeout => {
+                self.revision.trouble(self.caller).unwrap_or_else(|| why.into())
+            }
             _ => why.into(),
         }
     }

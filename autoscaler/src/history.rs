@@ -41,13 +41,11 @@ pub(crate) struct History {
 impl History {
     /// Adds a decision. True when it differs from the one before.
     pub(crate) fn add(&mut self, mut record: Record) -> bool {
-        if let Some(last) = self.records.back_mut() {
-            if last.continues(&record) {
-                // The newest averages, under the first one's time.
-                (record.at, record.times) = (last.at, last.times.saturating_add(1));
-                *last = record;
-                return false;
-            }
+        if let Some(last) = self.records.back_mut().filter(|last| last.continues(&record)) {
+            // The newest averages, under the first one's time.
+            (record.at, record.times) = (last.at, last.times.saturating_add(1));
+            *last = record;
+            return false;
         }
         if self.records.len() == RECORDS_MAX {
             self.records.pop_front();

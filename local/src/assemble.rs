@@ -11,7 +11,7 @@ use platform::process::{self, GuardCommand};
 use plumbing::fds::Budget;
 use plumbing::shutdown::Shutdown;
 use plumbing::worker::Workers;
-use plumbing::{clock, metrics, serve, stats};
+use plumbing::{clock, metrics, stats};
 use policy::collect::Silence;
 use policy::world::{Holding, Snapshot};
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ pub(crate) fn start(
     let (holding, held) = watch::channel(Arc::new(Holding::default()));
 
     let (seats, asked) = mpsc::channel(SEATS_ASKED_MAX);
-    let makers = Seats::new(workers.clone(), sink.clone(), &settings.services);
+    let makers = Seats::new(workers.clone(), sink.clone(), &settings);
     let seating = tokio::spawn(makers.run(asked)).abort_handle();
 
     let platform_stop = CancellationToken::new();
@@ -133,6 +133,7 @@ fn activator_config(settings: &Settings) -> activator::Config {
     config.held_per_revision_max = settings.held_max;
     config.held_max = settings.held_all_max;
     config.wait_max = settings.wait_limit;
+    config.compat = settings.compat;
     config
 }
 

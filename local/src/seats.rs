@@ -2,12 +2,14 @@
 //! of its own on loopback.
 
 use crate::assemble;
-use platform::process::{Readiness as PodReadiness, Seat, SeatRequest, Service};
+use crate::settings::Settings;
+use platform::process::{Readiness as PodReadiness, Seat, SeatRequest};
 use plumbing::serve;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
+use policy::compat::Compat;
 use policy::revision::RevisionId;
 use queue_proxy::{Config, Links, QUEUE_DEPTH_PER_SLOT, Readiness, Sockets};
 use std::collections::BTreeMap;
@@ -21,12 +23,14 @@ pub(crate) struct Seats {
     pub(crate) workers: Workers,
     pub(crate) stats: StatSink,
     readiness: BTreeMap<RevisionId, Readiness>,
+    compat: Compat,
 }
 
 impl Seats {
-    pub(crate) fn new(workers: Workers, stats: StatSink, services: &[Service]) -> Seats {
-        let readiness = services.iter().map(|service| (service.revision.clone(), readiness(&service.readiness)));
-        Seats { workers, stats, readiness: readiness.collect() }
+    pub(crate) fn new(workers: Workers, stats: StatSink, settings: &Settings) -> Seats {
+        let readiness =
+            settings.services.iter().map(|service| (service.revision.clone(), readiness(&service.readiness)));
+        Seats { workers, stats, readiness: readiness.collect(), compat: settings.compat }
     }
 
     /// Makes sidecars until nobody asks any more.
@@ -67,6 +71,7 @@ impl Seats {
             readiness: self.readiness.get(&request.revision).cloned().unwrap_or(Readiness::Tcp),
             trust: Trust::loopback(),
             serve: serve::Settings::default(),
+            compat: self.compat,
         }
     }
 }

@@ -16,6 +16,7 @@ use plumbing::limiter::{Asked, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::{headers, target, tunnel};
+use policy::compat::Compat;
 use std::sync::Arc;
 
 /// Serves one request.
@@ -76,7 +77,10 @@ impl Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
         let switch = headers::upgrade_protocol(request.headers()).map(|_| hyper::upgrade::on(&mut request));
         let (mut parts, incoming) = request.into_parts();
-        let head = Head::read(&parts);
+        let mut head = Head::read(&parts);
+        if sidecar.config.compat == Compat::Strict {
+            head.offer = None;
+        }
         if head.probe.is_none() {
             parts.extensions.clear();
             target::to_app(&mut parts, sidecar.config.app);

@@ -2,6 +2,7 @@
 
 use plumbing::serve::Settings;
 use plumbing::trust::Trust;
+use policy::compat::Compat;
 use policy::revision::{RevisionId, Timeouts};
 use policy::world::PodName;
 use std::net::SocketAddr;
@@ -30,6 +31,8 @@ pub struct Config {
     pub trust: Trust,
     /// Limits of client connections.
     pub serve: Settings,
+    /// Strict: marks of an activator are not read.
+    pub compat: Compat,
 }
 
 /// How the app is asked whether it is ready.

@@ -7,6 +7,7 @@ use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::Worker;
+use policy::compat::Compat;
 use policy::revision::{RevisionId, Timeouts};
 use queue_proxy::{Config, Links, Readiness, Sockets};
 use std::future::Future;
@@ -119,6 +120,7 @@ pub fn sidecar_config(app: SocketAddr, limit: u32) -> Config {
         readiness: Readiness::Tcp,
         trust: Trust::loopback(),
         serve: Settings::default(),
+        compat: Compat::Better,
     }
 }
 

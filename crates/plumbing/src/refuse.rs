@@ -21,17 +21,31 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// True: this connection is closed after the answer.
     pub close: bool,
+    /// The status; the reason's own, but where strict mode keeps the reference's.
+    pub status: StatusCode,
 }
 
 impl Refusal {
     /// With the reason's own text.
     pub fn new(reason: Reason) -> Refusal {
-        Refusal { reason, text: Cow::Borrowed(default_text(reason)), retry_after: default_retry(reason), close: false }
+        Refusal {
+            reason,
+            text: Cow::Borrowed(default_text(reason)),
+            retry_after: default_retry(reason),
+            close: false,
+            status: reason.status(),
+        }
     }
 
     /// With a text that says more.
     pub fn because(reason: Reason, text: impl Into<Cow<'static, str>>) -> Refusal {
         Refusal { text: text.into(), ..Refusal::new(reason) }
+    }
+
+    /// With another status than the reason's own.
+    pub fn with_status(mut self, status: StatusCode) -> Refusal {
+        self.status = status;
+        self
     }
 
     /// Closes the connection after the answer.
@@ -45,7 +59,7 @@ impl Refusal {
         let mut text = self.text.clone().into_owned();
         text.push('\n');
         let mut response = Response::new(Body::full(Bytes::from(text)));
-        *response.status_mut() = self.status();
+        *response.status_mut() = self.status;
         let fields = response.headers_mut();
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -57,10 +71,6 @@ impl Refusal {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
-    }
-
-    fn status(&self) -> StatusCode {
-        self.reason.status()
     }
 }
 

@@ -308,7 +308,8 @@ impl World {
         if self.spent.len() < SPENT_KEPT {
             self.spent.push(ticket);
         } else if self.draw.one_in(4) {
-            let at = self.draw.below(SPENT_KEPT as u64) as usize;
+            // The first ones stay: theirs are the places that are taken again.
+            let at = self.draw.between(SPENT_KEPT as u64 / 2, SPENT_KEPT as u64 - 1) as usize;
             self.spent[at] = ticket;
         }
     }
