@@ -1,5 +1,6 @@
 //! Shared pieces of the tests.
 
+pub mod bench;
 pub mod campaign;
 pub mod replay;
 pub mod rig;

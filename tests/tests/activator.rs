@@ -1,132 +1,17 @@
 //! The activator's request path over real sockets: snapshots in, real sidecars
 //! and apps behind it.
 
-use activator::{Activator, Config, Links, Sockets};
-use plumbing::fds::Budget;
-use plumbing::shutdown::Shutdown;
-use plumbing::stats::{self, StatSource};
-use plumbing::trust::Trust;
-use plumbing::worker::{Worker, Workers};
-use policy::moment::Moment;
-use policy::revision::{Aggregation, Bounds, Metric, RevisionId, RevisionSpec, ScaleSpec, Timeouts, WindowSpec};
-use policy::world::{Holding, Path, Pod, PodPhase, RevisionView, Routes, Snapshot, Trouble, TroubleKind};
-use std::net::SocketAddr;
+use policy::world::{Path, PodPhase, Trouble, TroubleKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tests::bench::{EPOCH, bench};
 use tests::rig::{
-    GET, Gate, OK, PATIENCE, app, gated_app, long_timeouts, read_head, read_to_end, read_until, send, sidecar,
-    sidecar_config, until,
+    GET, Gate, OK, PATIENCE, app, gated_app, read_head, read_to_end, read_until, send, sidecar, sidecar_config, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
-
-struct Bench {
-    address: SocketAddr,
-    activator: Activator,
-    world: watch::Sender<Arc<Snapshot>>,
-    holding: watch::Receiver<Arc<Holding>>,
-    stats: StatSource,
-    shutdown: Shutdown,
-    ended: tokio::task::JoinHandle<()>,
-    spec: RevisionSpec,
-}
-
-const EPOCH: Moment = Moment::from_unix_millis(0);
-
-fn spec(limit: u32, timeouts: Timeouts) -> RevisionSpec {
-    let seconds = Duration::from_secs;
-    RevisionSpec {
-        service: "svc".into(),
-        configuration: "svc".into(),
-        container_concurrency: limit,
-        timeouts,
-        scale: ScaleSpec {
-            metric: Metric::Concurrency,
-            target: 70.0,
-            total: 100.0,
-            target_burst_capacity: 211.0,
-            activator_capacity: 100.0,
-            panic_threshold: 2.0,
-            stable_window: seconds(60),
-            max_scale_up_rate: 1000.0,
-            max_scale_down_rate: 2.0,
-            scale_down_delay: seconds(0),
-            initial_scale: 0,
-            activation_scale: 1,
-            reachable: true,
-        },
-        windows: WindowSpec { stable: seconds(60), panic: seconds(6), aggregation: Aggregation::Linear },
-        bounds: Bounds {
-            min_scale: 0,
-            max_scale: 10,
-            scale_to_zero: true,
-            grace: seconds(0),
-            retention: seconds(0),
-            progress_deadline: seconds(60),
-        },
-    }
-}
-
-async fn bench(limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (world, seen) = watch::channel(Arc::new(Snapshot::default()));
-    let (holding, holding_seen) = watch::channel(Arc::new(Holding::default()));
-    let (sink, stats) = stats::link();
-    let shutdown = Shutdown::new();
-    let mut config = Config::new("activator", Trust::nobody());
-    change(&mut config);
-    let activator = Activator::new(config, sink.clone(), holding.clone());
-    let workers = Workers::only(Worker::here(&shutdown, Budget::unlimited()));
-    let links = Links { world: seen, stats: sink, workers, holding };
-    let sockets = Sockets { serving: vec![listener] };
-    let ended = tokio::spawn(activator::run(activator.clone(), sockets, links, shutdown.clone()));
-    let spec = spec(limit, long_timeouts());
-    let bench = Bench { address, activator, world, holding: holding_seen, stats, shutdown, ended, spec };
-    bench.publish(&[], Path::Activator, None).await;
-    bench
-}
-
-impl Bench {
-    /// Publishes pods, and waits until they are taken in.
-    async fn publish(&self, pods: &[(&str, SocketAddr, PodPhase)], path: Path, trouble: Option<Trouble>) {
-        let pods = pods.iter().map(|&(name, address, phase)| Pod {
-            name: name.into(),
-            address,
-            phase,
-            since: EPOCH,
-            start_took: None,
-        });
-        let view =
-            RevisionView { spec: Arc::new(self.spec.clone()), pods: pods.collect(), path, path_since: EPOCH, trouble };
-        let id = RevisionId::new("default", "rev");
-        let version = self.world.borrow().version + 1;
-        let routes = Routes { fallback: Some(id.clone()), ..Routes::default() };
-        self.world.send_replace(Arc::new(Snapshot {
-            version,
-            revisions: [(id, Arc::new(view))].into_iter().collect(),
-            routes,
-        }));
-        let mut holding = self.holding.clone();
-        timeout(PATIENCE, holding.wait_for(|held| held.version >= version)).await.unwrap().unwrap();
-    }
-
-    async fn ready(&self, pods: &[(&str, SocketAddr)]) {
-        let pods: Vec<_> = pods.iter().map(|&(name, address)| (name, address, PodPhase::Ready)).collect();
-        self.publish(&pods, Path::Activator, None).await;
-    }
-
-    fn held(&self) -> usize {
-        self.activator.load().iter().map(|load| load.held).sum()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.activator.load().iter().map(|load| load.in_flight).sum()
-    }
-}
 
 #[tokio::test]
 async fn a_request_at_zero_is_held_told_at_once_and_served_when_a_pod_is_ready() {

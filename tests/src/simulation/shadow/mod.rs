@@ -134,7 +134,7 @@ impl Shadow {
         self.place(pod).is_some_and(|place| place.suspended)
     }
 
-    /// The answer to [`Admission::ask`].
+    /// The answer to `ask`.
     pub(super) fn asked(&mut self, id: RequestId, since: Moment, verdict: Verdict) {
         let due = self.due();
         self.calls += 1;
@@ -161,7 +161,7 @@ impl Shadow {
         }
     }
 
-    /// The answer to [`Admission::try_take`].
+    /// The answer to `try_take`.
     pub(super) fn tried(&mut self, id: RequestId, since: Moment, slot: Option<Slot>) {
         let due = self.due();
         self.calls += 1;
@@ -177,7 +177,7 @@ impl Shadow {
         }
     }
 
-    /// The answer to [`Admission::take_beyond_limit`].
+    /// The answer to `take_beyond_limit`.
     pub(super) fn went_direct(&mut self, id: RequestId, since: Moment, slot: Option<Slot>) {
         self.calls += 1;
         let Some(slot) = slot else {
@@ -193,7 +193,7 @@ impl Shadow {
         }
     }
 
-    /// The answer to [`Admission::claim`] for a request of ours.
+    /// The answer to `claim` for a request of ours.
     pub(super) fn claimed(&mut self, id: RequestId, ticket: Ticket, claim: Claim) {
         self.calls += 1;
         let Some(&Request { standing, .. }) = self.requests.get(&id) else { return };
