@@ -2,6 +2,8 @@
 
 pub mod bench;
 pub mod campaign;
+pub mod floor;
 pub mod replay;
 pub mod rig;
 pub mod simulation;
+pub mod testapp;

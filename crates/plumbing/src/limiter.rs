@@ -96,9 +96,14 @@ impl Limiter {
     }
 
     fn release(&self, slot: Slot) {
-        let let_go = self.update(|admission, woken| admission.release(slot, woken));
-        if let (true, Some(tell)) = (let_go, &self.shared.let_go) {
-            tell(slot.pod);
+        if self.update(|admission, woken| admission.release(slot, woken)) {
+            self.tell_let_go(slot.pod);
+        }
+    }
+
+    fn tell_let_go(&self, pod: PodKey) {
+        if let Some(tell) = &self.shared.let_go {
+            tell(pod);
         }
     }
 }
@@ -121,12 +126,17 @@ impl Permit {
     pub fn hand_back(mut self, doubt: bool) -> Waiting {
         let limiter = self.limiter.clone();
         let ticket = self.slot.take().map(|slot| {
-            limiter.update(|admission, woken| {
+            let (ticket, held) = limiter.update(|admission, woken| {
                 if doubt {
                     admission.suspend_pod(slot.pod);
                 }
-                admission.hand_back(slot, woken)
-            })
+                let ticket = admission.hand_back(slot, woken);
+                (ticket, admission.holds(slot.pod))
+            });
+            if !held {
+                limiter.tell_let_go(slot.pod);
+            }
+            ticket
         });
         Waiting { limiter, ticket }
     }
@@ -174,7 +184,9 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.limiter.shared.state.lock().wakers.remove(&ticket);
-            self.limiter.update(|admission, woken| admission.abandon(ticket, woken));
+            if let Some(pod) = self.limiter.update(|admission, woken| admission.abandon(ticket, woken)) {
+                self.limiter.tell_let_go(pod);
+            }
         }
     }
 }
@@ -258,6 +270,26 @@ mod tests {
         assert!(receive.try_recv().is_err());
         drop(permit);
         assert_eq!(receive.try_recv(), Ok(pod));
+    }
+
+    #[tokio::test]
+    async fn a_removed_pod_is_told_too_when_its_last_slot_was_never_used() {
+        let (send, receive) = std::sync::mpsc::channel();
+        let limiter = Limiter::new(BOUNDS, Rule::FirstFree, Some(Box::new(move |pod| send.send(pod).unwrap())));
+        for leave_unclaimed in [true, false] {
+            let pod = limiter.update(|admission, woken| admission.add_pod(Some(1), woken));
+            let first = go(limiter.ask());
+            let second = wait(limiter.ask());
+            drop(first);
+            assert!(!limiter.update(|admission, _| admission.remove_pod(pod)));
+            let _place = if leave_unclaimed {
+                drop(second);
+                None
+            } else {
+                Some(second.await.unwrap().hand_back(false))
+            };
+            assert_eq!(receive.try_recv(), Ok(pod));
+        }
     }
 
     #[tokio::test]

@@ -45,6 +45,33 @@ pub(crate) struct Revision {
     pub(crate) no_room: u32,
 }
 
+impl Revision {
+    /// Pods wanted and there, by phase.
+    pub(crate) fn pods_in_words(&self) -> String {
+        let count = |phase: &str| self.status.pods.iter().filter(|pod| pod.phase == phase).count();
+        let wanted = self.status.wanted.map_or("?".to_owned(), |wanted| wanted.to_string());
+        let mut words = format!("{wanted} wanted, {} ready", self.status.ready);
+        let others = [
+            (count("starting"), "starting"),
+            (count("terminating"), "ending"),
+            (self.no_room as usize, "without room"),
+        ];
+        for (pods, phase) in others.into_iter().filter(|(pods, _)| *pods > 0) {
+            words.push_str(&format!(", {pods} {phase}"));
+        }
+        words
+    }
+
+    /// Load over both windows, and what a pod should carry.
+    pub(crate) fn load_in_words(&self) -> String {
+        let status = &self.status;
+        format!(
+            "{:.1} over {:.0} s, {:.1} over {:.0} s, target {} a pod",
+            status.stable, status.stable_window_seconds, status.panic, status.panic_window_seconds, status.target,
+        )
+    }
+}
+
 /// Whether all parts run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Health {

@@ -1,18 +1,21 @@
 //! What the pods did over the demo, from the platform's own snapshots.
 
 use policy::world::{Path, PodPhase, Snapshot};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The course so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Course {
     /// Most pods that were ready at a time.
     pub(crate) peak: usize,
+    /// How long the app of the first ready pod took to start.
+    pub(crate) first_start: Option<Duration>,
     /// How often requests began to go straight to the pods.
     pub(crate) turned_direct: u32,
     /// Since when there is no process.
     pub(crate) zero_since: Option<Instant>,
-    direct: bool,
+    /// True while they do.
+    pub(crate) direct: bool,
 }
 
 impl Course {
@@ -20,6 +23,7 @@ impl Course {
     pub(crate) fn see(&mut self, snapshot: &Snapshot, now: Instant) {
         let pods = || snapshot.revisions.values().flat_map(|view| &view.pods);
         self.peak = self.peak.max(pods().filter(|pod| pod.phase == PodPhase::Ready).count());
+        self.first_start = self.first_start.or_else(|| pods().find_map(|pod| pod.start_took));
         self.zero_since = if pods().next().is_none() { self.zero_since.or(Some(now)) } else { None };
         let direct = snapshot.revisions.values().any(|view| view.path == Path::Direct);
         self.turned_direct += u32::from(direct && !self.direct);
@@ -33,7 +37,6 @@ mod tests {
     use policy::moment::Moment;
     use policy::world::{Pod, RevisionView};
     use std::sync::Arc;
-    use std::time::Duration;
 
     fn snapshot(phases: &[PodPhase], path: Path) -> Snapshot {
         let service = crate::demo::settings().unwrap().services.remove(0);
@@ -42,7 +45,7 @@ mod tests {
             address: ([127, 0, 0, 1], 0).into(),
             phase: *phase,
             since: Moment::MIN,
-            start_took: None,
+            start_took: (*phase != PodPhase::Starting).then_some(Duration::from_millis(157)),
         };
         let pods = phases.iter().map(pod).collect();
         let view = RevisionView { spec: service.spec, pods, path, path_since: Moment::MIN, trouble: None };
@@ -69,5 +72,6 @@ mod tests {
         course.see(&snapshot(&[], Path::Activator), begin + Duration::from_secs(9));
         assert_eq!(course.zero_since, Some(begin + Duration::from_secs(5)), "the first moment at zero");
         assert_eq!((course.peak, course.turned_direct), (2, 1));
+        assert_eq!(course.first_start, Some(Duration::from_millis(157)));
     }
 }

@@ -30,9 +30,13 @@ impl Summary {
     pub(crate) fn lines(&self) -> Vec<String> {
         let Summary { load, counts, best, course, decisions } = self;
         let latency = counts.latency();
-        let woke = counts.cold_start.map_or("no answer tells".to_owned(), millis);
+        let told = |span: Option<Duration>| span.map_or("?".to_owned(), millis);
         let mut lines = vec![
-            format!("first wake   {woke} from the first request to a ready pod"),
+            format!(
+                "first wake   {} (x-zeroscale-cold-start), of which {} for the app to start",
+                told(counts.cold_start),
+                told(course.first_start)
+            ),
             format!(
                 "latency      half within {}, 99 % within {}, worst {}; from when each request was due",
                 millis(latency.half),

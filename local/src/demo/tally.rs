@@ -22,7 +22,8 @@ pub(crate) struct Counts {
     pub(crate) lost: BTreeMap<String, u64>,
     /// When the last answer ended.
     pub(crate) last_answer: Option<Instant>,
-    /// What the first answer that waited for a start says of it.
+    /// The longest wait for a start that an answer tells of: that of the
+    /// request that woke the service.
     pub(crate) cold_start: Option<Duration>,
     latency: Histogram<u64>,
 }
@@ -62,7 +63,7 @@ impl Tally {
         let mut counts = self.counts();
         counts.answered += 1;
         counts.last_answer = Some(now);
-        counts.cold_start = counts.cold_start.or(cold_start);
+        counts.cold_start = counts.cold_start.max(cold_start);
         let micros = u64::try_from(now.saturating_duration_since(due).as_micros()).unwrap_or(u64::MAX);
         counts.latency.saturating_record(micros);
     }

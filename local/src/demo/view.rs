@@ -45,6 +45,8 @@ pub(crate) struct Step {
 
 /// Decisions that are shown.
 const DECISIONS_SHOWN: usize = 4;
+/// A single pod is no full bar.
+const PODS_SCALE_MIN: u32 = 4;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns of the names at the left.
 const INDENT: usize = 11;
@@ -53,7 +55,7 @@ const INDENT: usize = 11;
 pub(crate) fn lines(frame: &Frame, columns: usize) -> Vec<String> {
     let mut lines = vec![title(frame), String::new()];
     let trail = newest(frame.trail, columns.saturating_sub(INDENT));
-    let most = trail.iter().map(|step| step.ready).max().unwrap_or(0).max(1);
+    let most = trail.iter().map(|step| step.ready).max().unwrap_or(0).max(PODS_SCALE_MIN);
     lines.push(row("", &bars(trail.iter().map(|step| step.offered / frame.peak))));
     lines.push(row("load", &load(frame)));
     lines.push(row("", &bars(trail.iter().map(|step| f64::from(step.ready) / f64::from(most)))));
@@ -142,18 +144,7 @@ fn pods(revision: Option<&Revision>) -> String {
 }
 
 fn pod_words(revision: Option<&Revision>) -> String {
-    let Some(Revision { status, no_room, .. }) = revision else { return "none".to_owned() };
-    let count = |phase: &str| status.pods.iter().filter(|pod| pod.phase == phase).count();
-    let wanted = status.wanted.map_or("?".to_owned(), |wanted| wanted.to_string());
-    let mut words = format!("{wanted} wanted, {} ready", status.ready);
-    for (pods, phase) in
-        [(count("starting"), "starting"), (count("terminating"), "ending"), (*no_room as usize, "without room")]
-    {
-        if pods > 0 {
-            words.push_str(&format!(", {pods} {phase}"));
-        }
-    }
-    words
+    revision.map_or("none".to_owned(), Revision::pods_in_words)
 }
 
 fn path(revision: Option<&Revision>) -> String {
@@ -166,16 +157,7 @@ fn path(revision: Option<&Revision>) -> String {
 }
 
 fn windows(revision: Option<&Revision>) -> String {
-    let Some(Revision { status, .. }) = revision else { return String::new() };
-    format!(
-        "{:.1} over {:.0} s, {:.1} over {:.0} s, target {} a pod, mode {}",
-        status.stable,
-        status.stable_window_seconds,
-        status.panic,
-        status.panic_window_seconds,
-        status.target,
-        status.mode,
-    )
+    revision.map(|of| format!("{}, mode {}", of.load_in_words(), of.status.mode)).unwrap_or_default()
 }
 
 fn trouble(revision: Option<&Revision>) -> String {

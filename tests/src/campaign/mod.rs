@@ -5,7 +5,14 @@
 //! as it goes, and gives back a [`Tally`].
 
 mod arguments;
+mod burst;
+mod cold_start;
+mod kills;
+mod leavers;
+mod report;
 mod simulation;
+mod start_failures;
+mod zero_and_back;
 
 pub use arguments::Arguments;
 
@@ -25,7 +32,15 @@ pub struct Campaign {
 }
 
 /// All there are.
-pub const ALL: &[Campaign] = &[Campaign { name: "simulation", about: simulation::ABOUT, run: simulation::run }];
+pub const ALL: &[Campaign] = &[
+    Campaign { name: "simulation", about: simulation::ABOUT, run: simulation::run },
+    Campaign { name: "zero-and-back", about: zero_and_back::ABOUT, run: zero_and_back::run },
+    Campaign { name: "cold-start", about: cold_start::ABOUT, run: cold_start::run },
+    Campaign { name: "burst", about: burst::ABOUT, run: burst::run },
+    Campaign { name: "leavers", about: leavers::ABOUT, run: leavers::run },
+    Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
+    Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
+];
 
 /// The campaign of that name.
 pub fn find(name: &str) -> Option<&'static Campaign> {

@@ -1,0 +1,118 @@
+//! What a start from zero costs beside the app's own start.
+
+use super::{Report, median_and_worst, show};
+use crate::floor::client::Ask;
+use crate::floor::processes::cpu_time;
+use crate::floor::{Instance, TestApp, until};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Half of the starts cost no more than this on top of the app's own ...
+const MEDIAN: Duration = Duration::from_millis(5);
+/// ... and of fifty none costs more than this.
+const WORST: Duration = Duration::from_millis(25);
+/// Of a core, while the app starts.
+const CPU_PERCENT: f64 = 5.0;
+/// An app that starts faster than this gives no share of a core worth telling.
+const LONG_START: Duration = Duration::from_millis(100);
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Instances side by side: while one wakes, the others fall asleep.
+    pub instances: usize,
+    /// Starts of each.
+    pub starts: usize,
+    /// See [`Report`].
+    pub slack: u32,
+}
+
+/// One start.
+struct Start {
+    /// To the first byte, without the app's own time to its open port.
+    overhead: Duration,
+    /// Processor time of zeroscale and its guard meanwhile.
+    cpu: Duration,
+    whole: Duration,
+}
+
+/// Measures starts of an app that opens its port after so many milliseconds
+/// (`0-2` = by a draw).
+///
+/// # Errors
+/// When something cannot be tried at all.
+pub async fn run(open_after: &str, size: Size) -> anyhow::Result<Report> {
+    let mut instances = Vec::new();
+    for _ in 0..size.instances {
+        let app = TestApp::new(&format!("--open-after {open_after}"))?;
+        instances.push((Instance::start("--window 6s", &app.command).await?, app));
+    }
+    let (mut starts, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..size.starts {
+        for (instance, app) in &instances {
+            instance.until_zero().await?;
+            starts.push(start(instance, app).await?);
+            bare.push(bare_start(open_after).await?);
+        }
+    }
+    Ok(judge(open_after, &starts, bare, size.slack))
+}
+
+fn judge(open_after: &str, starts: &[Start], bare: Vec<Duration>, slack: u32) -> Report {
+    let mut report = Report::new(slack);
+    report.tell(format!("starts of an app that opens its port after {open_after} ms"), starts.len());
+    let (median, worst) = median_and_worst(starts.iter().map(|start| start.overhead).collect());
+    report.time("overhead of a start, median", median, MEDIAN);
+    report.time("overhead of a start, worst", worst, WORST);
+    let (median, worst) = median_and_worst(bare);
+    report.tell("bare fork, exec and connect instead, median", show(median));
+    report.tell("bare fork, exec and connect instead, worst", show(worst));
+    let (cpu, _) = median_and_worst(starts.iter().map(|start| start.cpu).collect());
+    report.tell("processor time of zeroscale and guard for one start, median", show(cpu));
+    let whole: Duration = starts.iter().map(|start| start.whole).sum();
+    if whole > LONG_START * u32::try_from(starts.len()).unwrap_or(u32::MAX) {
+        let spent: Duration = starts.iter().map(|start| start.cpu).sum();
+        let percent = 100.0 * spent.as_secs_f64() / whole.as_secs_f64();
+        report.percent("of a core while the app starts, mean", percent, CPU_PERCENT);
+    }
+    report
+}
+
+async fn start(instance: &Instance, app: &TestApp) -> anyhow::Result<Start> {
+    let pids: Vec<i32> = instance.processes().iter().map(|process| process.pid).collect();
+    let cpu = || pids.iter().map(|pid| cpu_time(*pid)).sum::<Duration>();
+    let before = cpu();
+    let (sent, first) = Ask::get("cold").first_byte(instance.address).await?;
+    let cpu = cpu().saturating_sub(before);
+    let whole = Duration::from_nanos(first - sent);
+    Ok(Start { overhead: whole.saturating_sub(own_start(app)?), cpu, whole })
+}
+
+fn own_start(app: &TestApp) -> anyhow::Result<Duration> {
+    app.sightings().last_start().ok_or_else(|| anyhow::anyhow!("the app wrote no start down"))
+}
+
+/// The same without us: fork, exec, ask until somebody listens, one request.
+async fn bare_start(open_after: &str) -> anyhow::Result<Duration> {
+    let address = free_address()?;
+    let app = TestApp::new(&format!("--open-after {open_after} --port {}", address.port()))?;
+    let sent = crate::testapp::monotonic_ns();
+    let mut child = Command::new(&app.command[0]).args(&app.command[1..]).spawn()?;
+    let began = Instant::now();
+    let connected = tokio::task::spawn_blocking(move || {
+        while TcpStream::connect(address).is_err() && began.elapsed() < crate::floor::PATIENCE {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    });
+    connected.await?;
+    let (_, first) = Ask::get("bare").first_byte(address).await?;
+    child.kill()?;
+    child.wait()?;
+    until("the port is free again", async || TcpListener::bind(address).is_ok()).await?;
+    Ok(Duration::from_nanos(first - sent).saturating_sub(own_start(&app)?))
+}
+
+fn free_address() -> std::io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
