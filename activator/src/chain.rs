@@ -51,11 +51,13 @@ pub(crate) async fn serve(
     let body = arrival.body.clone();
     let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
     let mut passage = match revision.direct_slot() {
-        Some(permit) => Passage { permit, inside: None, cold_since: None },
+        Some(permit) => Passage { permit, inside: None, cold_start: None },
         None => {
             let (inside, cold_since) = enter(activator, &revision);
             match waiter.slot().await {
-                Ok(permit) => Passage { permit, inside: Some(inside), cold_since },
+                Ok(permit) => {
+                    Passage { permit, inside: Some(inside), cold_start: cold_since.map(|since| since.elapsed()) }
+                }
                 Err(refusal) => return refuse(activator, refusal),
             }
         }
@@ -77,7 +79,7 @@ pub(crate) async fn serve(
             caller.worker.spawn(suspect::watch(revision.clone(), key, pod, caller.worker.clone()));
         }
         passage = match waiter.wait(place).await {
-            Ok(permit) => Passage { permit, inside: Some(inside), cold_since: back.cold_since },
+            Ok(permit) => Passage { permit, inside: Some(inside), cold_start: back.cold_start },
             Err(refusal) => return refuse(activator, refusal),
         };
     }
@@ -114,8 +116,8 @@ struct Passage {
     permit: Permit,
     /// `None` on the direct path: the sidecar alone counts it.
     inside: Option<Inside>,
-    /// Since when it waited for a start, if it did.
-    cold_since: Option<Instant>,
+    /// How long it waited for a start, if it did.
+    cold_start: Option<Duration>,
 }
 
 /// Counts the request; tells the autoscaler at once when it is the first.
@@ -236,8 +238,8 @@ fn carry(
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let pod_side = switching.then(|| hyper::upgrade::on(&mut response));
     headers::to_client(response.headers_mut(), false, switching);
-    if let Some(since) = passage.cold_since {
-        let millis = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if let Some(waited) = passage.cold_start {
+        let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         response.headers_mut().insert(headers::COLD_START, HeaderValue::from(millis));
     }
     let guard: Guard = Box::new((passage.permit, passage.inside));

@@ -1,8 +1,8 @@
 //! The activator's metric names, and their handles made once.
 
+use crate::revision::Wake;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use plumbing::reason::Reason;
-use std::time::Duration;
 
 /// Requests that wait for a slot.
 pub(crate) const HELD: &str = "zeroscale_activator_held_requests";
@@ -10,7 +10,8 @@ pub(crate) const HELD: &str = "zeroscale_activator_held_requests";
 pub(crate) const IN_FLIGHT: &str = "zeroscale_activator_in_flight_requests";
 /// Wake-ups from zero that were begun.
 pub(crate) const WAKES: &str = "zeroscale_activator_wakes_total";
-/// From the first request at zero to the first ready pod.
+/// From the first request at zero to the first ready pod (phase `total`), and
+/// the part of it that is the app's own start (phase `app_start`).
 pub(crate) const COLD_START: &str = "zeroscale_activator_cold_start_seconds";
 /// Answers of ours instead of the app's, by reason.
 pub(crate) const REFUSALS: &str = "zeroscale_activator_refusals_total";
@@ -20,6 +21,7 @@ pub(crate) struct Metrics {
     in_flight: Gauge,
     wakes: Counter,
     cold_start: Histogram,
+    app_start: Histogram,
     refusals: Vec<Counter>,
 }
 
@@ -29,7 +31,8 @@ impl Metrics {
             held: gauge!(HELD),
             in_flight: gauge!(IN_FLIGHT),
             wakes: counter!(WAKES),
-            cold_start: histogram!(COLD_START),
+            cold_start: histogram!(COLD_START, "phase" => "total"),
+            app_start: histogram!(COLD_START, "phase" => "app_start"),
             refusals: Reason::ALL.iter().map(|reason| counter!(REFUSALS, "reason" => reason.code())).collect(),
         }
     }
@@ -43,8 +46,11 @@ impl Metrics {
         self.wakes.increment(1);
     }
 
-    pub(crate) fn woken(&self, took: Duration) {
-        self.cold_start.record(took.as_secs_f64());
+    pub(crate) fn woken(&self, wake: &Wake) {
+        self.cold_start.record(wake.total.as_secs_f64());
+        if let Some(span) = wake.app_start {
+            self.app_start.record(span.as_secs_f64());
+        }
     }
 
     pub(crate) fn refused(&self, reason: Reason) {

@@ -7,7 +7,6 @@ use plumbing::clock;
 use policy::stat::{Stat, StatBatch};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::MissedTickBehavior;
 
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
@@ -18,8 +17,7 @@ pub(crate) fn poke(activator: &Activator, revision: &Revision) {
 }
 
 pub(crate) async fn run(activator: Activator) {
-    let mut ticks = tokio::time::interval(REPORT_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = clock::ticks(REPORT_EVERY, Duration::ZERO);
     loop {
         ticks.tick().await;
         let revisions = activator.shared.table.all();

@@ -12,7 +12,7 @@ use policy::admit::{Bounds, PodKey, Refused};
 use policy::pick::Rule;
 use policy::revision::{RevisionId, RevisionSpec};
 use policy::timeline::{Meter, MeterReport};
-use policy::world::{Path, PodName, PodPhase, RevisionView, Trouble, TroubleKind};
+use policy::world::{Path, PodName, RevisionView, Trouble, TroubleKind};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ struct State {
     spec: Arc<RevisionSpec>,
     path: Path,
     trouble: Option<Trouble>,
+    without_room: bool,
     /// Pods that may be chosen.
     pods: BTreeMap<PodKey, Pod>,
 }
@@ -44,6 +45,14 @@ pub(crate) struct Pod {
     pub(crate) address: SocketAddr,
     /// True while somebody asks it for its readiness.
     doubted: bool,
+}
+
+/// A wake-up from zero.
+pub(crate) struct Wake {
+    /// From the first request to the first ready pod.
+    pub(crate) total: Duration,
+    /// The part of it that is the app's own start.
+    pub(crate) app_start: Option<Duration>,
 }
 
 impl Revision {
@@ -58,7 +67,13 @@ impl Revision {
         let rule = Rule::for_limit(view.spec.container_concurrency);
         let told = retirement.clone();
         let limiter = Limiter::new(bounds, rule, Some(Box::new(move |pod| told.end(number, pod))));
-        let state = State { spec: view.spec.clone(), path: view.path, trouble: None, pods: BTreeMap::new() };
+        let state = State {
+            spec: view.spec.clone(),
+            path: view.path,
+            trouble: None,
+            without_room: false,
+            pods: BTreeMap::new(),
+        };
         Revision {
             id,
             limiter,
@@ -70,9 +85,9 @@ impl Revision {
         }
     }
 
-    /// Takes in what the platform says of the revision. Returns how long a
-    /// wake-up took, when this ends one.
-    pub(crate) fn apply(&self, view: &RevisionView) -> Option<Duration> {
+    /// Takes in what the platform says of the revision. Returns the wake-up
+    /// that this ends, if it ends one.
+    pub(crate) fn apply(&self, view: &RevisionView) -> Option<Wake> {
         let capacity = |spec: &RevisionSpec| (spec.container_concurrency > 0).then_some(spec.container_concurrency);
         let (gone, limit_changed) = {
             let mut state = self.state.write();
@@ -80,6 +95,7 @@ impl Revision {
             state.spec = view.spec.clone();
             state.path = view.path;
             state.trouble = view.trouble.clone();
+            state.without_room = view.without_room > 0;
             let stays =
                 |pod: &Pod| view.ready_pods().any(|ready| ready.name == pod.name && ready.address == pod.address);
             let gone: Vec<(PodKey, Pod)> =
@@ -100,8 +116,9 @@ impl Revision {
             self.add(Pod { name: pod.name.clone(), address: pod.address, doubted: false }, limit);
         }
         self.refuse_if_troubled();
-        let up = view.pods.iter().any(|pod| pod.phase == PodPhase::Ready);
-        if up { self.waking.lock().take().map(|since| since.elapsed()) } else { None }
+        let first = view.ready_pods().next()?;
+        let since = self.waking.lock().take()?;
+        Some(Wake { total: since.elapsed(), app_start: first.start_took })
     }
 
     fn add(&self, pod: Pod, limit: Option<u32>) {
@@ -154,6 +171,11 @@ impl Revision {
         let reason = reason(trouble.kind);
         let near = caller.ip().is_loopback();
         Some(if near { Refusal::because(reason, trouble.text.to_string()) } else { Refusal::new(reason) })
+    }
+
+    /// True while wanted pods wait for room.
+    pub(crate) fn is_without_room(&self) -> bool {
+        self.state.read().without_room
     }
 
     pub(crate) fn spec(&self) -> Arc<RevisionSpec> {

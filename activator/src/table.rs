@@ -58,9 +58,10 @@ impl Table {
             snapshot.revisions.iter().filter_map(|(id, view)| Some((revisions.get(id)?.clone(), view))).collect();
         self.current.store(Arc::new(Contents { revisions, routes: snapshot.routes.clone() }));
         for (revision, view) in live {
-            if let Some(took) = revision.apply(view) {
-                activator.shared.metrics.woken(took);
-                tracing::info!(revision = %revision.id, took_ms = took.as_millis() as u64, "woke up");
+            if let Some(wake) = revision.apply(view) {
+                activator.shared.metrics.woken(&wake);
+                let app_ms = wake.app_start.map(|span| span.as_millis() as u64);
+                tracing::info!(revision = %revision.id, took_ms = wake.total.as_millis() as u64, app_ms, "woke up");
             }
         }
         for (id, revision) in &before.revisions {

@@ -78,7 +78,8 @@ impl Waiter<'_> {
     }
 
     fn too_late(&self) -> Refusal {
-        let refusal = Refusal::new(Reason::WaitTimeout);
+        let no_room = self.revision.is_without_room();
+        let refusal = Refusal::new(if no_room { Reason::NoRoom } else { Reason::WaitTimeout });
         match self.activator.shared.config.compat {
             Compat::Better => refusal,
             Compat::Strict => refusal.with_status(StatusCode::GATEWAY_TIMEOUT),

@@ -26,7 +26,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::MissedTickBehavior;
+
+/// Decisions come so long after the beginning of a second, at which all report.
+const AFTER_REPORTS: Duration = Duration::from_millis(100);
 
 /// An autoscaler's settings.
 #[derive(Clone, Debug)]
@@ -118,8 +120,7 @@ impl Autoscaler {
 /// Decides until `shutdown` stops.
 pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
     let Links { mut world, orders, mut stats } = links;
-    let mut ticks = tokio::time::interval(autoscaler.config.tick);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = clock::ticks(autoscaler.config.tick, AFTER_REPORTS);
     world.mark_changed();
     loop {
         let decided = tokio::select! {

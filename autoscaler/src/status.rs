@@ -38,6 +38,8 @@ pub struct RevisionStatus {
     pub panic_window_seconds: f64,
     /// Spare load before the activator must be in the path; negative = it must.
     pub excess_burst_capacity: i32,
+    /// Pods that wait for room (`--max-pods`).
+    pub no_room: u32,
     /// Why its pods cannot be started, if they cannot.
     pub trouble: Option<String>,
     /// Stats dropped because their numbers made no sense.
@@ -115,11 +117,12 @@ pub(crate) fn of(id: &RevisionId, decider: &Decider, now: Moment) -> RevisionSta
         path: path(decider.path).to_owned(),
         metric: metric(spec.scale.metric).to_owned(),
         target: spec.scale.target,
-        stable: newest.map_or(0.0, |made| made.why.stable),
+        stable: newest.map_or(0.0, |made| tidy(made.why.stable)),
         stable_window_seconds: spec.windows.stable.as_secs_f64(),
-        panic: newest.map_or(0.0, |made| made.why.panic),
+        panic: newest.map_or(0.0, |made| tidy(made.why.panic)),
         panic_window_seconds: spec.windows.panic.as_secs_f64(),
         excess_burst_capacity: decider.status.excess_burst_capacity,
+        no_room: view.without_room,
         trouble: view.trouble.as_ref().map(|trouble| trouble.text.to_string()),
         dropped_stats: decider.dropped_stats,
         decisions: decider
@@ -159,8 +162,8 @@ fn decision_status(record: &Record, unit: Metric, now: Moment) -> DecisionStatus
         wanted: record.ordered,
         desired: made.map(|made| made.desired),
         ready: made.map(|made| made.why.ready),
-        stable: made.map(|made| made.why.stable),
-        panic: made.map(|made| made.why.panic),
+        stable: made.map(|made| tidy(made.why.stable)),
+        panic: made.map(|made| tidy(made.why.panic)),
         panic_mode: made.is_some_and(|made| made.panic),
         path: path(record.verdict.path).to_owned(),
         why: sentence(record, unit, &limits),
@@ -177,7 +180,7 @@ fn sentence(record: &Record, unit: Metric, limits: &[LimitStatus]) -> String {
     let why = &made.why;
     let window = if why.by_panic_window { "panic" } else { "stable" };
     let (load, wish) = if why.by_panic_window { (why.panic, why.wish_panic) } else { (why.stable, why.wish_stable) };
-    let unit = metric(unit);
+    let (unit, load) = (metric(unit), tidy(load));
     let mut text = format!("{unit} {load:.2} over the {window} window / target {} = {wish} pods", why.target);
     if made.panic {
         text.push_str(", in panic");
@@ -190,6 +193,12 @@ fn sentence(record: &Record, unit: Metric, limits: &[LimitStatus]) -> String {
         }
     }
     text
+}
+
+/// Averages of load are sums of differences: what is left of nothing may lie a
+/// little below it, and is not worth a minus sign.
+fn tidy(load: f64) -> f64 {
+    if load.abs() < 0.005 { 0.0 } else { load }
 }
 
 /// The decision in a few words, for logs.

@@ -36,7 +36,6 @@ pub(crate) struct Floor {
     pub(crate) activator: Activator,
     pub(crate) autoscaler: Autoscaler,
     pub(crate) world: watch::Receiver<Arc<Snapshot>>,
-    pub(crate) no_room: watch::Receiver<Arc<platform::Shortage>>,
     front: Shutdown,
     served: tokio::task::JoinHandle<()>,
     platform_stop: CancellationToken,
@@ -93,7 +92,7 @@ pub(crate) fn start(
     let links = process::Links { seats, holding: held, now: clock::now };
     let mut config = process::Config::new(settings.services.clone(), settings.routes.clone(), guard);
     config.max_pods = settings.max_pods;
-    let Platform { world, orders, no_room, ended } =
+    let Platform { world, orders, ended } =
         process::start(config, links, platform_stop.clone()).context("starting the process platform")?;
 
     let autoscaler = Autoscaler::new(autoscaler::Config {
@@ -115,7 +114,6 @@ pub(crate) fn start(
         activator,
         autoscaler,
         world,
-        no_room,
         front,
         served,
         platform_stop,

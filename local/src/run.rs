@@ -8,6 +8,7 @@ use crate::{EXIT_USAGE, admin};
 use platform::process::GuardCommand;
 use plumbing::fds::{self, Budget};
 use plumbing::telemetry::{self, Format};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Hidden first argument by which this program becomes the guard.
@@ -50,14 +51,19 @@ async fn serve(flags: &RunFlags, settings: Settings) -> anyhow::Result<ExitCode>
     let listener = assemble::listen(flags.listen)
         .map_err(|error| anyhow::anyhow!("cannot listen on {} (--listen): {error}", flags.listen))?;
     let (guard, budget) = prepare();
-    let door = admin::open()?;
+    let door = admin::open().inspect_err(|error| {
+        tracing::warn!(error = format!("{error:#}"), "no admin socket: `status` will not find this instance");
+    });
     let floor = assemble::start(settings, listener, guard, budget)?;
-    let admin = door.serve(admin::Source::of(&floor));
-    println!("zeroscale: listening on http://{}", floor.address);
+    let admin = door.ok().map(|door| door.serve(admin::Source::of(&floor)));
+    // Whoever started us may have closed it; that is no reason to stop.
+    let _ = writeln!(std::io::stdout(), "zeroscale: listening on http://{}", floor.address);
     let ending = signals.next().await;
     tracing::info!(?ending, "ending");
     let code = end(floor, signals, ending).await;
-    admin.close();
+    if let Some(admin) = admin {
+        admin.close();
+    }
     Ok(code)
 }
 

@@ -6,13 +6,11 @@ use plumbing::stats::StatSink;
 use policy::stat::{Stat, StatBatch};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::MissedTickBehavior;
 
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(sidecar: Arc<Sidecar>, sink: StatSink) {
-    let mut ticks = tokio::time::interval_at(sidecar.started + REPORT_EVERY, REPORT_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = clock::ticks(REPORT_EVERY, Duration::ZERO);
     loop {
         ticks.tick().await;
         let report = sidecar.report();

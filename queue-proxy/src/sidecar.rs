@@ -11,13 +11,11 @@ use policy::pick::Rule;
 use policy::timeline::{Kind, Report, Timeline};
 use std::future::Future;
 use std::sync::Arc;
-use tokio::time::Instant;
 
 pub(crate) struct Sidecar {
     pub(crate) config: Config,
     /// `None` = no limit.
     pub(crate) limiter: Option<Limiter>,
-    pub(crate) started: Instant,
     shutdown: Shutdown,
     timeline: Mutex<Timeline>,
 }
@@ -33,7 +31,7 @@ impl Sidecar {
             limiter
         });
         let timeline = Mutex::new(Timeline::new(clock::now()));
-        Sidecar { config, limiter, started: Instant::now(), shutdown, timeline }
+        Sidecar { config, limiter, shutdown, timeline }
     }
 
     /// Counts a request until the guard is dropped.

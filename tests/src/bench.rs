@@ -106,8 +106,14 @@ impl Bench {
             since: EPOCH,
             start_took: None,
         });
-        let view =
-            RevisionView { spec: Arc::new(self.spec.clone()), pods: pods.collect(), path, path_since: EPOCH, trouble };
+        let view = RevisionView {
+            spec: Arc::new(self.spec.clone()),
+            pods: pods.collect(),
+            path,
+            path_since: EPOCH,
+            trouble,
+            without_room: 0,
+        };
         let id = RevisionId::new("default", "rev");
         let version = self.world.borrow().version + 1;
         let routes = Routes { fallback: Some(id.clone()), ..Routes::default() };

@@ -10,16 +10,10 @@ compile_error!("Zeroscale runs on Linux only: it relies on subreapers, death sig
 
 pub mod process;
 
-use policy::revision::RevisionId;
 use policy::world::{Order, Snapshot};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-
-/// Pods that are wanted and not made, because all the room is taken
-/// (`--max-pods`): the reason `no_room`. Only revisions that lack some are in it.
-pub type Shortage = BTreeMap<RevisionId, u32>;
 
 /// A running platform: the two ends of its seam, and its end.
 #[derive(Debug)]
@@ -29,8 +23,6 @@ pub struct Platform {
     pub world: watch::Receiver<Arc<Snapshot>>,
     /// What is wanted. Orders for unknown revisions are dropped with a log line.
     pub orders: mpsc::Sender<Order>,
-    /// Pods that wait for room, by revision; changes only when it does.
-    pub no_room: watch::Receiver<Arc<Shortage>>,
     /// Resolves when, after the shutdown, every child process is gone. An
     /// error means that the platform's task panicked; the guard then has
     /// killed the children.

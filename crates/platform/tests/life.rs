@@ -3,7 +3,7 @@
 mod support;
 
 use platform::process::Readiness;
-use policy::world::{Path, PodPhase};
+use policy::world::{Path, PodPhase, Snapshot};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use support::{Floor, apps};
@@ -166,12 +166,13 @@ async fn pods_beyond_the_room_wait_and_start_when_there_is_some() {
     floor.hold(&[]);
     floor.want(5).await;
     floor.until_ready(2).await;
-    let mut no_room = floor.platform.no_room.clone();
-    let waiting = no_room.wait_for(|shortage| shortage.get(&support::web()) == Some(&3));
+    let mut world = floor.platform.world.clone();
+    let without_room = |world: &Snapshot| world.revisions[&support::web()].without_room;
+    let waiting = world.wait_for(|world| without_room(world) == 3);
     tokio::time::timeout(support::DEADLINE, waiting).await.unwrap().unwrap();
     floor.want(1).await;
     floor.until_ready(1).await;
-    let none = no_room.wait_for(|shortage| shortage.is_empty());
+    let none = world.wait_for(|world| without_room(world) == 0);
     tokio::time::timeout(support::DEADLINE, none).await.unwrap().unwrap();
     floor.end().await;
 }

@@ -2,8 +2,8 @@
 
 use policy::moment::Moment;
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::time::Instant;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// Wall time, read once, and the runtime's clock at that moment.
 static ANCHOR: OnceLock<(Instant, Moment)> = OnceLock::new();
@@ -22,4 +22,19 @@ pub fn at(instant: Instant) -> Moment {
         (Instant::now(), Moment::from_unix_nanos(nanos))
     });
     if instant >= anchor { wall + (instant - anchor) } else { wall - (anchor - instant) }
+}
+
+/// Ticks each `period`, always `after` the beginning of a second of [`now`].
+///
+/// Windows have a bucket a second: whoever reports does so as a second begins,
+/// and whoever decides does so later in it. Otherwise a bucket is read before
+/// all have written to it, and a short window shows nothing at all.
+pub fn ticks(period: Duration, after: Duration) -> Interval {
+    let second = Duration::from_secs(1);
+    let past = now().since(now().truncated_to_second());
+    let wait = (second + after).saturating_sub(past);
+    let first = if wait > second { wait - second } else { wait };
+    let mut ticks = tokio::time::interval_at(Instant::now() + first, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
 }

@@ -24,6 +24,7 @@ pub mod deadline;
 pub mod duration;
 pub mod fds;
 pub mod forward;
+pub mod h1;
 pub mod head;
 pub mod headers;
 pub mod limiter;

@@ -34,6 +34,9 @@ pub struct RevisionView {
     pub path_since: Moment,
     /// Set while its pods cannot be started.
     pub trouble: Option<Trouble>,
+    /// Pods that are wanted and not made, because all the room is taken
+    /// (`--max-pods`).
+    pub without_room: u32,
 }
 
 impl RevisionView {

@@ -21,6 +21,6 @@ pub(super) fn set(instance: &Instance) {
             gauge!(PODS, "revision" => id.clone(), "phase" => phase).set(pods as f64);
         }
         gauge!(OLDEST_HELD, "revision" => id.clone()).set(revision.oldest_held_seconds.unwrap_or(0.0));
-        gauge!(NO_ROOM, "revision" => id.clone()).set(f64::from(revision.no_room));
+        gauge!(NO_ROOM, "revision" => id.clone()).set(f64::from(revision.status.no_room));
     }
 }

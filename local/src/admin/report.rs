@@ -10,8 +10,6 @@ use policy::moment::Moment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use tokio::sync::watch;
 
 /// One instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,8 +39,6 @@ pub(crate) struct Revision {
     pub(crate) oldest_held_seconds: Option<f64>,
     /// Requests that are at pods.
     pub(crate) in_flight: usize,
-    /// Pods that are wanted and not made, because all the room is taken.
-    pub(crate) no_room: u32,
 }
 
 impl Revision {
@@ -54,7 +50,7 @@ impl Revision {
         let others = [
             (count("starting"), "starting"),
             (count("terminating"), "ending"),
-            (self.no_room as usize, "without room"),
+            (self.status.no_room as usize, "without room"),
         ];
         for (pods, phase) in others.into_iter().filter(|(pods, _)| *pods > 0) {
             words.push_str(&format!(", {pods} {phase}"));
@@ -90,7 +86,6 @@ pub(crate) struct Source {
     started: Moment,
     activator: Activator,
     autoscaler: Autoscaler,
-    no_room: watch::Receiver<Arc<platform::Shortage>>,
     recorder: PrometheusHandle,
     parts: Vec<Part>,
 }
@@ -103,7 +98,6 @@ impl Source {
             started: clock::now(),
             activator: floor.activator.clone(),
             autoscaler: floor.autoscaler.clone(),
-            no_room: floor.no_room.clone(),
             recorder: floor.recorder.clone(),
             parts: floor.parts(),
         }
@@ -116,8 +110,6 @@ impl Source {
     /// Everything, now.
     pub(crate) fn instance(&self) -> Instance {
         let now = clock::now();
-        let no_room: BTreeMap<String, u32> =
-            self.no_room.borrow().iter().map(|(id, pods)| (id.to_string(), *pods)).collect();
         let loads: BTreeMap<String, RevisionLoad> =
             self.activator.load().into_iter().map(|load| (load.revision.to_string(), load)).collect();
         let revisions = self.autoscaler.status().into_iter().map(|status| {
@@ -128,7 +120,6 @@ impl Source {
                     .and_then(|load| load.oldest_held_since)
                     .map(|since| now.since(since).as_secs_f64()),
                 in_flight: load.map_or(0, |load| load.in_flight),
-                no_room: no_room.get(&status.revision).copied().unwrap_or(0),
                 status,
             }
         });

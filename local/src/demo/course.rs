@@ -48,7 +48,8 @@ mod tests {
             start_took: (*phase != PodPhase::Starting).then_some(Duration::from_millis(157)),
         };
         let pods = phases.iter().map(pod).collect();
-        let view = RevisionView { spec: service.spec, pods, path, path_since: Moment::MIN, trouble: None };
+        let view =
+            RevisionView { spec: service.spec, pods, path, path_since: Moment::MIN, trouble: None, without_room: 0 };
         Snapshot { revisions: [(service.revision, Arc::new(view))].into(), ..Snapshot::default() }
     }
 

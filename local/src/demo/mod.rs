@@ -39,14 +39,13 @@ use view::Stage;
 
 /// The very flags that anybody could give to `run`. Short windows, so that it
 /// takes a minute; little spare capacity, so that the path is seen to change.
-const FLAGS: [&str; 19] = [
+const FLAGS: [&str; 18] = [
     "zeroscale",
     "run",
     "--name=sample",
     "--listen=127.0.0.1:0",
     "--container-concurrency=4",
     "--window=6s",
-    "--panic-window-percentage=34",
     "--target-burst-capacity=4",
     "--max-scale=10",
     "--grace=0s",

@@ -118,7 +118,7 @@ shop (default/shop-00001)
     fn what_goes_wrong_is_shown() {
         let mut instance = sample();
         let revision = &mut instance.revisions[0];
-        revision.no_room = 3;
+        revision.status.no_room = 3;
         revision.status.trouble = Some("no such program".to_owned());
         revision.status.dropped_stats = 2;
         revision.status.decisions.clear();

@@ -111,11 +111,7 @@ impl Instance {
     ///
     /// # Errors
     /// When that is not soon, or it does not answer.
-    pub async fn until_status(
-        &self,
-        what: &str,
-        mut holds: impl FnMut(&Status) -> bool,
-    ) -> anyhow::Result<Duration> {
+    pub async fn until_status(&self, what: &str, mut holds: impl FnMut(&Status) -> bool) -> anyhow::Result<Duration> {
         until(what, async || self.status().await.is_ok_and(|status| holds(&status))).await
     }
 
@@ -124,7 +120,8 @@ impl Instance {
     /// # Errors
     /// When that is not soon.
     pub async fn until_zero(&self) -> anyhow::Result<Duration> {
-        let took = self.until_status("no pod is left", |status| status.is_at_zero()).await?;
+        let waited = self.until_status("no pod is left", |status| status.is_at_zero()).await;
+        let took = waited.with_context(|| format!("stderr of zeroscale:\n{}", stderr_of(self.folder.path())))?;
         Ok(took + until("no process is left", async || self.apps().is_empty()).await?)
     }
 

@@ -81,12 +81,7 @@ pub fn start(config: Config, links: Links, shutdown: CancellationToken) -> io::R
     };
     let (orders, inbox) = mpsc::channel(ORDERS);
     let reconciler = Reconciler::new(config, Arc::new(shared));
-    Ok(Platform {
-        world: reconciler.world(),
-        orders,
-        no_room: reconciler.no_room(),
-        ended: tokio::spawn(reconciler.run(inbox, shutdown, guard_task)),
-    })
+    Ok(Platform { world: reconciler.world(), orders, ended: tokio::spawn(reconciler.run(inbox, shutdown, guard_task)) })
 }
 
 fn check(config: &Config) -> io::Result<()> {

@@ -7,7 +7,6 @@ use super::names::Names;
 use super::pod::{PodTask, Told};
 use super::revision::Revision;
 use super::{HARD_MAX_PODS, Shared};
-use crate::Shortage;
 use policy::revision::RevisionId;
 use policy::world::{Order, PodName, Routes, Snapshot};
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +32,8 @@ pub(super) struct Reconciler {
     told: mpsc::Sender<Told>,
     notes: mpsc::Receiver<Told>,
     world: watch::Sender<Arc<Snapshot>>,
-    no_room: watch::Sender<Arc<Shortage>>,
+    /// Pods that waited for room at last count.
+    without_room: u32,
     version: u64,
     stopping: bool,
 }
@@ -59,7 +59,7 @@ impl Reconciler {
             told,
             notes,
             world: watch::channel(Arc::default()).0,
-            no_room: watch::channel(Arc::default()).0,
+            without_room: 0,
             version: 0,
             stopping: false,
         };
@@ -69,10 +69,6 @@ impl Reconciler {
 
     pub(super) fn world(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.world.subscribe()
-    }
-
-    pub(super) fn no_room(&self) -> watch::Receiver<Arc<Shortage>> {
-        self.no_room.subscribe()
     }
 
     /// Serves until `shutdown`, then until every pod and the guard are gone.
@@ -100,12 +96,12 @@ impl Reconciler {
             self.settle();
         }
         // The last of it: the guard ends when nobody can ask it any more.
-        let Reconciler { shared, world, no_room, .. } = self;
+        let Reconciler { shared, world, .. } = self;
         drop(shared);
         if let Err(error) = guard.await {
             error!(%error, "the guard's task failed");
         }
-        drop((world, no_room));
+        drop(world);
         info!("all pods are gone");
     }
 
@@ -176,17 +172,11 @@ impl Reconciler {
             self.add_pod(&id);
             room -= 1;
         }
-        let lacking = self.revisions.iter().map(|(id, revision)| (id.clone(), revision.missing()));
-        let shortage: Shortage = lacking.filter(|(_, missing)| *missing > 0).collect();
-        self.no_room.send_if_modified(|current| {
-            let changed = **current != shortage;
-            if changed {
-                let waiting: u32 = shortage.values().sum();
-                info!(waiting, max_pods = self.max_pods, "pods that wait for room");
-                *current = Arc::new(shortage);
-            }
-            changed
-        });
+        let waiting = self.revisions.values().map(Revision::missing).sum();
+        if waiting != self.without_room {
+            self.without_room = waiting;
+            info!(waiting, max_pods = self.max_pods, "pods that wait for room");
+        }
     }
 
     fn add_pod(&mut self, id: &RevisionId) {

@@ -33,8 +33,14 @@ struct Entry {
 impl Revision {
     pub(super) fn new(service: Arc<Service>, now: Moment) -> Revision {
         let path = Path::Activator;
-        let view =
-            RevisionView { spec: Arc::clone(&service.spec), pods: Vec::new(), path, path_since: now, trouble: None };
+        let view = RevisionView {
+            spec: Arc::clone(&service.spec),
+            pods: Vec::new(),
+            path,
+            path_since: now,
+            trouble: None,
+            without_room: 0,
+        };
         Revision {
             wanted: service.initial,
             path,
@@ -150,6 +156,7 @@ impl Revision {
             path: self.path,
             path_since: self.path_since,
             trouble: self.trouble.clone(),
+            without_room: self.missing(),
         };
         let changed = *self.view != view;
         if changed {

@@ -36,9 +36,15 @@ pub async fn app(in_hands: usize, held: usize, slack: u32) -> anyhow::Result<Rep
     instance.until_status("the others are held", |status| status.held() == held).await?;
     kill(instance.apps().first().context("an app runs")?.pid, Signal::KILL)?;
     let answers = clients.join_all().await;
-    let of = |prefix: &'static str| answers.iter().filter(move |answer| answer.0.starts_with(prefix)).map(|answer| &answer.1);
+    let of = |prefix: &'static str| {
+        answers.iter().filter(move |answer| answer.0.starts_with(prefix)).map(|answer| &answer.1)
+    };
     let is_told = |answer: &&Answer| answer.status == 502 && answer.reason() == Some("reset_before_answer");
-    report.count("app killed: 502 with a reason for those in its hands", of("in-hands").filter(is_told).count(), in_hands);
+    report.count(
+        "app killed: 502 with a reason for those in its hands",
+        of("in-hands").filter(is_told).count(),
+        in_hands,
+    );
     report.count("app killed: 200 for those held", of("held").filter(|answer| answer.is_good()).count(), held);
     report.count("app killed: starts", app.sightings().of("exec").count(), 2);
     let seen = app.sightings();
@@ -98,7 +104,11 @@ pub async fn guard(slack: u32) -> anyhow::Result<Report> {
     report.holds("guard killed: the next request is served", answer.is_good(), answer.status);
     let answers = load.finish().await;
     let lost = |answer: &&Answer| !answer.is_good() && !(answer.status == 502 && answer.reason().is_some());
-    report.count("guard killed: answers that are neither 200 nor 502 with a reason", answers.iter().filter(lost).count(), 0);
+    report.count(
+        "guard killed: answers that are neither 200 nor 502 with a reason",
+        answers.iter().filter(lost).count(),
+        0,
+    );
     instance.until_zero().await?;
     Ok(report)
 }

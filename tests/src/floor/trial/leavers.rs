@@ -46,9 +46,8 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
         let address = instance.address;
         let waiting = patient.then(|| tokio::spawn(async move { Ask::get("patient").send(address).await }));
         most_held = most_held.min(crowd(&instance, &size).await?);
-        let took = instance.until_status("nobody is held for those who left", |status| {
-            status.held() == usize::from(patient)
-        });
+        let took =
+            instance.until_status("nobody is held for those who left", |status| status.held() == usize::from(patient));
         noticed.push(took.await?);
         if let Some(waiting) = waiting {
             served += usize::from(waiting.await?.is_ok_and(|answer| answer.is_good()));
