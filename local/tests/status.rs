@@ -106,7 +106,7 @@ fn the_socket_is_the_owners_and_tells_metrics_and_health() {
     assert_eq!(code, 200);
     for line in [
         "zeroscale_activator_wakes_total 1",
-        "zeroscale_activator_cold_start_seconds_count 1",
+        "zeroscale_activator_cold_start_seconds_count{phase=\"total\"} 1",
         "zeroscale_activator_refusals_total{reason=\"no_route\"} 0",
         "phase=\"ready\"} 1",
         "zeroscale_oldest_held_age_seconds{revision=\"default/shop-00001\"} 0",

@@ -24,7 +24,6 @@ pub mod deadline;
 pub mod duration;
 pub mod fds;
 pub mod forward;
-pub mod h1;
 pub mod head;
 pub mod headers;
 pub mod limiter;

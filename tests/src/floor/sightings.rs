@@ -33,13 +33,6 @@ impl Sightings {
         self.0.iter().filter(move |sighting| sighting.kind == kind)
     }
 
-    /// From the app's own begin to its open port, the last time.
-    pub fn last_start(&self) -> Option<Duration> {
-        let open = self.of("open").last()?;
-        let exec = self.of("exec").find(|exec| exec.pid == open.pid)?;
-        Some(Duration::from_nanos(open.at.checked_sub(exec.at)?))
-    }
-
     /// The most requests that were inside one pod at once.
     pub fn most_at_once(&self) -> usize {
         let pods = self.spans().into_values();
@@ -123,7 +116,6 @@ mod tests {
         assert_eq!(seen.most_at_once(), 2);
         assert_eq!(seen.longest_gap(), Duration::from_nanos(6));
         assert_eq!(seen.longest_first_wait(), Duration::from_nanos(1));
-        assert_eq!(seen.last_start(), Some(Duration::from_nanos(5)));
     }
 
     #[test]

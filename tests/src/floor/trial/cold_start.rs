@@ -4,6 +4,7 @@ use super::{Report, median_and_worst, show};
 use crate::floor::client::Ask;
 use crate::floor::processes::cpu_time;
 use crate::floor::{Instance, TestApp, until};
+use anyhow::Context;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -30,8 +31,15 @@ pub struct Size {
 
 /// One start.
 struct Start {
-    /// To the first byte, without the app's own time to its open port.
+    /// To the first byte, without the app's own time to its open port: the sum
+    /// of these.
     overhead: Duration,
+    /// From the request to the app's first own instruction.
+    to_exec: Duration,
+    /// From the open port to the request at the app.
+    to_request: Duration,
+    /// From the app's answer to its first byte at the client.
+    to_client: Duration,
     /// Processor time of zeroscale and its guard meanwhile.
     cpu: Duration,
     whole: Duration,
@@ -56,18 +64,20 @@ pub async fn run(open_after: &str, size: Size) -> anyhow::Result<Report> {
             bare.push(bare_start(open_after).await?);
         }
     }
-    Ok(judge(open_after, &starts, bare, size.slack))
+    Ok(judge(open_after, &starts, &bare, size.slack))
 }
 
-fn judge(open_after: &str, starts: &[Start], bare: Vec<Duration>, slack: u32) -> Report {
+fn judge(open_after: &str, starts: &[Start], bare: &[Start], slack: u32) -> Report {
     let mut report = Report::new(slack);
     report.tell(format!("starts of an app that opens its port after {open_after} ms"), starts.len());
     let (median, worst) = median_and_worst(starts.iter().map(|start| start.overhead).collect());
     report.time("overhead of a start, median", median, MEDIAN);
     report.time("overhead of a start, worst", worst, WORST);
-    let (median, worst) = median_and_worst(bare);
+    tell_phases(&mut report, "", starts);
+    let (median, worst) = median_and_worst(bare.iter().map(|start| start.overhead).collect());
     report.tell("bare fork, exec and connect instead, median", show(median));
     report.tell("bare fork, exec and connect instead, worst", show(worst));
+    tell_phases(&mut report, "bare: ", bare);
     let (cpu, _) = median_and_worst(starts.iter().map(|start| start.cpu).collect());
     report.tell("processor time of zeroscale and guard for one start, median", show(cpu));
     let whole: Duration = starts.iter().map(|start| start.whole).sum();
@@ -79,22 +89,47 @@ fn judge(open_after: &str, starts: &[Start], bare: Vec<Duration>, slack: u32) ->
     report
 }
 
+fn tell_phases(report: &mut Report, prefix: &str, starts: &[Start]) {
+    type Phase = fn(&Start) -> Duration;
+    let phases: [(&str, Phase); 3] = [
+        ("request to the app's first instruction", |start| start.to_exec),
+        ("open port to the request at the app", |start| start.to_request),
+        ("answer to its first byte at the client", |start| start.to_client),
+    ];
+    for (what, phase) in phases {
+        let (median, worst) = median_and_worst(starts.iter().map(phase).collect());
+        report.tell(format!("  {prefix}{what}, median and worst"), format!("{} {}", show(median), show(worst)));
+    }
+}
+
 async fn start(instance: &Instance, app: &TestApp) -> anyhow::Result<Start> {
     let pids: Vec<i32> = instance.processes().iter().map(|process| process.pid).collect();
     let cpu = || pids.iter().map(|pid| cpu_time(*pid)).sum::<Duration>();
     let before = cpu();
     let (sent, first) = Ask::get("cold").first_byte(instance.address).await?;
     let cpu = cpu().saturating_sub(before);
-    let whole = Duration::from_nanos(first - sent);
-    Ok(Start { overhead: whole.saturating_sub(own_start(app)?), cpu, whole })
+    Start::of(app, sent, first, cpu)
 }
 
-fn own_start(app: &TestApp) -> anyhow::Result<Duration> {
-    app.sightings().last_start().ok_or_else(|| anyhow::anyhow!("the app wrote no start down"))
+impl Start {
+    fn of(app: &TestApp, sent: u64, first: u64, cpu: Duration) -> anyhow::Result<Start> {
+        let seen = app.sightings();
+        let last = |kind: &str| seen.of(kind).last().map(|sighting| sighting.at).with_context(|| format!("no {kind}"));
+        let (exec, open, begin, end) = (last("exec")?, last("open")?, last("begin")?, last("end")?);
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+        Ok(Start {
+            overhead: between(sent, first).saturating_sub(between(exec, open)),
+            to_exec: between(sent, exec),
+            to_request: between(open, begin),
+            to_client: between(end, first),
+            cpu,
+            whole: between(sent, first),
+        })
+    }
 }
 
 /// The same without us: fork, exec, ask until somebody listens, one request.
-async fn bare_start(open_after: &str) -> anyhow::Result<Duration> {
+async fn bare_start(open_after: &str) -> anyhow::Result<Start> {
     let address = free_address()?;
     let app = TestApp::new(&format!("--open-after {open_after} --port {}", address.port()))?;
     let sent = crate::testapp::monotonic_ns();
@@ -110,7 +145,7 @@ async fn bare_start(open_after: &str) -> anyhow::Result<Duration> {
     child.kill()?;
     child.wait()?;
     until("the port is free again", async || TcpListener::bind(address).is_ok()).await?;
-    Ok(Duration::from_nanos(first - sent).saturating_sub(own_start(&app)?))
+    Start::of(&app, sent, first, Duration::ZERO)
 }
 
 fn free_address() -> std::io::Result<SocketAddr> {

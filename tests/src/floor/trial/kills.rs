@@ -87,7 +87,7 @@ pub async fn zeroscale(slack: u32) -> anyhow::Result<Report> {
 pub async fn guard(slack: u32) -> anyhow::Result<Report> {
     let mut report = Report::new(slack);
     let app = TestApp::deaf("--work 20 --daemon")?;
-    let flags = "--window 6s --container-concurrency 1 --max-scale 3";
+    let flags = "--window 6s --stop-timeout 300ms --container-concurrency 1 --max-scale 3";
     let instance = Instance::start(flags, &app.command).await?;
     let load = Load::on(instance.address, 12);
     let daemons = || app.sightings().of("daemon").count();
