@@ -9,12 +9,13 @@ const SLACK: u32 = 10;
 
 #[tokio::test]
 async fn a_burst_at_zero_is_served_one_at_a_time_by_all_the_pods_there_may_be() {
-    let size = burst::Size { requests: 40, pods: 4, work: Duration::from_millis(50), slack: SLACK };
+    let size = burst::Size { requests: 100, pods: 4, work: Duration::from_millis(50), slack: SLACK };
     burst::run(size).await.unwrap().assert();
 }
 
-async fn leave(body_bytes: Option<usize>) {
-    let size = leavers::Size {
+#[tokio::test]
+async fn crowds_that_give_up_leave_nothing_behind_whatever_they_had_to_send() {
+    let size = |body_bytes| leavers::Size {
         clients: 100,
         body_bytes,
         rounds: 3,
@@ -22,20 +23,8 @@ async fn leave(body_bytes: Option<usize>) {
         open_after: Duration::from_secs(2),
         slack: SLACK,
     };
-    leavers::run(size).await.unwrap().assert();
-}
-
-#[tokio::test]
-async fn a_crowd_that_gives_up_leaves_nothing_behind_and_harms_nobody() {
-    leave(None).await;
-}
-
-#[tokio::test]
-async fn a_crowd_that_gives_up_with_bodies_leaves_nothing_behind_either() {
-    leave(Some(100)).await;
-}
-
-#[tokio::test]
-async fn a_crowd_that_gives_up_within_large_bodies_leaves_nothing_behind_either() {
-    leave(Some(1_000_000)).await;
+    let crowds = [None, Some(100), Some(1_000_000)].map(|body_bytes| leavers::run(size(body_bytes)));
+    let [none, small, large] = crowds;
+    let (none, small, large) = tokio::try_join!(none, small, large).unwrap();
+    [none, small, large].iter().for_each(|report| report.assert());
 }

@@ -24,8 +24,8 @@ async fn a_killed_guard_takes_its_processes_with_it_and_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_request_outlives_the_wish_for_its_pod() {
-    kills::long_request(Duration::from_secs(12), SLACK).await.unwrap().assert();
+async fn requests_outlive_the_wish_for_their_pods() {
+    kills::long_requests(Duration::from_secs(12), SLACK).await.unwrap().assert();
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // First of all, so that what follows counts as the app's own start.
-    let began = tests::testapp::monotonic_ns();
-    tests::testapp::main(began, std::env::args_os().skip(1))
+    // Before anything else: what follows is the app's own start.
+    let born = [tests::testapp::process_made_ns(), tests::testapp::monotonic_ns()];
+    tests::testapp::main(born, std::env::args_os().skip(1))
 }

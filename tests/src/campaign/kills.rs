@@ -19,6 +19,6 @@ pub(super) fn run(mut arguments: Arguments, out: &mut dyn Write) -> Result<Tally
     for end in [orphans::End::ScaleDown, orphans::End::Term, orphans::End::Kill] {
         table(&format!("a daemon of the app, {end:?}"), orphans::run(end, NO_SLACK), &mut tally, out)?;
     }
-    table("long requests", kills::long_request(long, NO_SLACK), &mut tally, out)?;
+    table("long requests", kills::long_requests(long, NO_SLACK), &mut tally, out)?;
     Ok(tally)
 }

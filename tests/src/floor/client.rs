@@ -71,6 +71,21 @@ impl Ask {
         tokio::time::timeout(ANSWER_MAX, exchange).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// Sends it and leaves when `patience` has passed since its head went out,
+    /// wherever it is then. True when the head did go out.
+    pub async fn leave_after(&self, address: SocketAddr, patience: Duration) -> bool {
+        let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+        if stream.write_all(self.head().as_bytes()).await.is_err() {
+            return false;
+        }
+        let rest = async {
+            let sent = stream.write_all(&vec![b'x'; self.body_bytes.unwrap_or(0)]).await;
+            sent.is_ok() && stream.read_u8().await.is_ok()
+        };
+        drop(tokio::time::timeout(patience, rest).await);
+        true
+    }
+
     fn head(&self) -> String {
         let Ask { path, id, body_bytes } = self;
         let method = if body_bytes.is_some() { "POST" } else { "GET" };

@@ -11,7 +11,7 @@ pub struct Sighting {
     pub pid: i32,
     /// When, in nanoseconds of the clock of all processes.
     pub at: u64,
-    /// `exec`, `open`, `begin`, `end`, `cut`, `exit` or `daemon`.
+    /// `exec` (its process was made), `main`, `open`, `begin`, `end`, `cut`, `exit` or `daemon`.
     pub kind: String,
     /// Of the request, if it is about one.
     pub id: String,

@@ -13,6 +13,17 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
+/// When this process was made: now, without all that it spent since on a
+/// processor and in the queue for one. Right as long as it has not slept yet.
+pub fn process_made_ns() -> u64 {
+    let now = monotonic_ns();
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    let spent = spent.tv_sec.unsigned_abs() * 1_000_000_000 + spent.tv_nsec.unsigned_abs();
+    let queued = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let queued: u64 = queued.split(' ').nth(1).and_then(|queued| queued.parse().ok()).unwrap_or(0);
+    now.saturating_sub(spent + queued)
+}
+
 /// A file that several processes add lines to.
 pub struct Journal {
     file: Option<File>,

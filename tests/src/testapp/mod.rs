@@ -9,7 +9,7 @@ mod options;
 mod request;
 mod serve;
 
-pub use journal::{Journal, monotonic_ns};
+pub use journal::{Journal, monotonic_ns, process_made_ns};
 pub use options::Options;
 
 use std::ffi::OsString;
@@ -27,13 +27,14 @@ const STAY: &str = "__stay";
 /// How often a file that is waited for is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Runs the app; `began` is when the process did.
-pub fn main(began: u64, arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// Runs the app; `born` is when its process was made, and when its first
+/// instruction ran.
+pub fn main(born: [u64; 2], arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     let outcome = match arguments.first().and_then(|first| first.to_str()) {
         Some(DAEMONIZE) => daemonize(&arguments[1..]),
         Some(STAY) => stay(&arguments[1..]),
-        _ => Options::parse(arguments).and_then(|options| run(began, options)),
+        _ => Options::parse(arguments).and_then(|options| run(born, options)),
     };
     match outcome {
         Ok(code) => code,
@@ -44,7 +45,7 @@ pub fn main(began: u64, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(began: u64, options: Options) -> io::Result<ExitCode> {
+fn run([made, first]: [u64; 2], options: Options) -> io::Result<ExitCode> {
     let journal = Journal::open(options.log.as_deref())?;
     if options.daemon {
         start_daemon(&options)?;
@@ -53,7 +54,7 @@ fn run(began: u64, options: Options) -> io::Result<ExitCode> {
         && exit.unless.as_ref().is_none_or(|file| !file.exists())
     {
         thread::sleep(exit.after);
-        journal.write_at(began, "exec", "-");
+        journal.write_at(made, "exec", "-");
         journal.write("exit", "-");
         eprintln!("testapp: exits with {} as told", exit.code);
         return Ok(ExitCode::from(exit.code));
@@ -64,7 +65,8 @@ fn run(began: u64, options: Options) -> io::Result<ExitCode> {
     }
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
     let opened = monotonic_ns();
-    journal.write_at(began, "exec", "-");
+    journal.write_at(made, "exec", "-");
+    journal.write_at(first, "main", "-");
     journal.write_at(opened, "open", &options.port.to_string());
     let app = Arc::new(serve::App { journal, work: options.work });
     for stream in listener.incoming() {

@@ -1,7 +1,10 @@
 //! Asks an app whether it is ready: one attempt, and the steps between them.
 
 use super::config::Readiness;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +50,7 @@ impl Probe<'_> {
     /// One attempt.
     pub(super) async fn once(&self) -> Result<(), Miss> {
         let asked = async {
-            let stream = TcpStream::connect(self.app).await.map_err(|_| Miss::Refused)?;
+            let stream = connect(self.app).await.map_err(|_| Miss::Refused)?;
             match self.readiness {
                 Readiness::Tcp => Ok(()),
                 Readiness::Http(path) => self.get(stream, path).await,
@@ -92,6 +95,28 @@ impl Probe<'_> {
             next = (next + step(began.elapsed(), crowd.size())).max(Instant::now());
             sleep_until(next).await;
         }
+    }
+}
+
+/// Connects to an app of this machine.
+///
+/// Its refusal is there when the system's `connect` returns, so it is looked
+/// for before the runtime gets to know the socket, which would cost more than
+/// all the rest: at a step of a millisecond that is the price of a start.
+async fn connect(app: SocketAddr) -> io::Result<TcpStream> {
+    let family = if app.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    match net::connect(&socket, &app) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    sockopt::socket_error(&socket)??;
+    let stream = TcpStream::from_std(socket.into())?;
+    stream.writable().await?;
+    match stream.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(stream),
     }
 }
 
@@ -161,6 +186,33 @@ mod tests {
         assert_eq!(alone, [1, 1, 10, 10, 100, 300, 1000, 1000]);
         assert_eq!((millis(0, 0), millis(0, 8), millis(0, 9), millis(0, 64)), (1, 1, 2, 8));
         assert_eq!(millis(900_000, u32::MAX), 1000);
+    }
+
+    async fn ask(app: SocketAddr) -> Result<(), Miss> {
+        Probe { app, readiness: &Readiness::Tcp, attempt: Duration::from_millis(300) }.once().await
+    }
+
+    #[tokio::test]
+    async fn a_port_is_ready_refused_or_silent() {
+        for host in ["127.0.0.1", "::1"] {
+            let place = SocketAddr::new(host.parse().unwrap(), 0);
+            let socket =
+                if place.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() };
+            let socket = socket.unwrap();
+            socket.bind(place).unwrap();
+            let app = socket.local_addr().unwrap();
+            assert_eq!(ask(app).await, Err(Miss::Refused), "{host}: nobody listens yet");
+            let listener = socket.listen(1).unwrap();
+            assert_eq!(ask(app).await, Ok(()), "{host}: somebody listens");
+            // Nobody accepts: once the queue is full, a connection is neither made nor refused.
+            let mut waiting = Vec::new();
+            while let Ok(Ok(stream)) = timeout(Duration::from_millis(100), connect(app)).await {
+                waiting.push(stream);
+            }
+            assert_eq!(ask(app).await, Err(Miss::Silent), "{host}: its queue is full");
+            drop(listener);
+            assert_eq!(ask(app).await, Err(Miss::Refused), "{host}: nobody listens any more");
+        }
     }
 
     #[test]

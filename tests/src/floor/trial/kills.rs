@@ -103,7 +103,8 @@ pub async fn guard(slack: u32) -> anyhow::Result<Report> {
     let answer = Ask::get("next").send(instance.address).await?;
     report.holds("guard killed: the next request is served", answer.is_good(), answer.status);
     let answers = load.finish().await;
-    let lost = |answer: &&Answer| !answer.is_good() && !(answer.status == 502 && answer.reason().is_some());
+    let told = |answer: &Answer| answer.status == 502 && answer.reason().is_some();
+    let lost = |answer: &&Answer| !(answer.is_good() || told(answer));
     report.count(
         "guard killed: answers that are neither 200 nor 502 with a reason",
         answers.iter().filter(lost).count(),
@@ -113,26 +114,31 @@ pub async fn guard(slack: u32) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// A request goes on while its pod is to be scaled down.
+/// Requests go on while their pods are to be scaled down: one that is silent
+/// until its end, and one that streams.
 ///
 /// # Errors
 /// When something cannot be tried at all.
-pub async fn long_request(time: Duration, slack: u32) -> anyhow::Result<Report> {
+pub async fn long_requests(time: Duration, slack: u32) -> anyhow::Result<Report> {
+    let mut report = Report::new(slack);
+    let (silent, streaming) = tokio::try_join!(long_request("work", time, slack), long_request("stream", time, slack))?;
+    report.rows.extend(silent.rows.into_iter().chain(streaming.rows));
+    Ok(report)
+}
+
+async fn long_request(kind: &str, time: Duration, slack: u32) -> anyhow::Result<Report> {
     let mut report = Report::new(slack);
     let app = TestApp::new("")?;
     // One request in a minute is no load by this metric: the pod is not wanted.
     let instance = Instance::start("--window 6s --metric rps --target 1", &app.command).await?;
-    for (what, path) in [("silent", "work"), ("streaming", "stream")] {
-        let ask = Ask::get(what).path(format!("/{path}/{}", time.as_millis()));
-        let address = instance.address;
-        let request = tokio::spawn(async move { ask.send(address).await });
-        instance.until_status("its pod is to go", |status| status.pods("terminating") == 1).await?;
-        report.holds(format!("{what} request: its pod is to go before it ends"), !request.is_finished(), show(time));
-        let answer = request.await??;
-        report.holds(format!("{what} request: ends whole, with 200"), answer.is_good(), answer.status);
-        let took = instance.until_zero().await?;
-        report.tell(format!("{what} request: at zero after its end"), show(took));
-    }
+    let ask = Ask::get(kind).path(format!("/{kind}/{}", time.as_millis()));
+    let address = instance.address;
+    let request = tokio::spawn(async move { ask.send(address).await });
+    instance.until_status("its pod is to go", |status| status.pods("terminating") == 1).await?;
+    report.holds(format!("/{kind}: its pod is to go before it ends"), !request.is_finished(), show(time));
+    let answer = request.await??;
+    report.holds(format!("/{kind}: it ends whole, with 200"), answer.is_good(), answer.status);
+    report.tell(format!("/{kind}: at zero after its end"), show(instance.until_zero().await?));
     Ok(report)
 }
 

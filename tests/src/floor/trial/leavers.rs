@@ -5,7 +5,7 @@ use crate::floor::client::Ask;
 use crate::floor::processes::resident_bytes;
 use crate::floor::{Instance, TestApp};
 use anyhow::Context;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// From the last one's leaving to the moment at which nobody is held for them.
@@ -39,13 +39,16 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     let mut report = Report::new(size.slack);
     let app = TestApp::new(&format!("--open-after {}", size.open_after.as_millis()))?;
     let instance = Instance::start("--window 6s", &app.command).await?;
-    let (mut noticed, mut memory, mut served, mut most_held) = (Vec::new(), Vec::new(), 0, usize::MAX);
+    let (mut noticed, mut memory, mut served) = (Vec::new(), Vec::new(), 0);
+    let (mut most_held, mut asked) = (usize::MAX, 0);
     for round in 1..=size.rounds {
         instance.until_zero().await?;
         let patient = round > 1;
         let address = instance.address;
         let waiting = patient.then(|| tokio::spawn(async move { Ask::get("patient").send(address).await }));
-        most_held = most_held.min(crowd(&instance, &size).await?);
+        let crowd = crowd(&instance, &size).await?;
+        most_held = most_held.min(crowd.most_held);
+        asked += crowd.asked;
         let took =
             instance.until_status("nobody is held for those who left", |status| status.held() == usize::from(patient));
         noticed.push(took.await?);
@@ -59,7 +62,7 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     let (median, worst) = median_and_worst(noticed);
     report.tell("clients that left, and rounds", format!("{} x {}", size.clients, size.rounds));
     report.tell("bytes each had to send", size.body_bytes.map_or("no body".to_owned(), |bytes| bytes.to_string()));
-    // A single-threaded crowd is not done sending large bodies when it leaves.
+    report.count("requests of theirs that went out", asked, size.clients * size.rounds);
     report.holds("most held at once, at least half in each round", most_held >= size.clients / 2, most_held);
     report.tell("all noticed after the last had left, median", show(median));
     report.time("all noticed after the last had left, worst", worst, NOTICED);
@@ -80,31 +83,31 @@ fn judge_memory(report: &mut Report, memory: &[u64]) {
     report.percent("growth from the middle round to the last", growth, GROWTH_PERCENT);
 }
 
-/// All come at once, and each leaves when its patience ends; the most that
-/// were held.
-async fn crowd(instance: &Instance, size: &Size) -> anyhow::Result<usize> {
+/// What a crowd did.
+struct Crowd {
+    /// Clients whose requests went out.
+    asked: usize,
+    /// The most that were held at once.
+    most_held: usize,
+}
+
+/// All come at once, and each leaves when its patience ends.
+async fn crowd(instance: &Instance, size: &Size) -> anyhow::Result<Crowd> {
     let Size { clients, body_bytes, patience, .. } = *size;
-    let mut crowd = JoinSet::new();
-    let began = Instant::now();
+    let mut left = JoinSet::new();
     for id in 0..clients {
+        let ask = Ask { body_bytes, ..Ask::get(id) };
         let address = instance.address;
-        let ask = match body_bytes {
-            Some(bytes) => Ask::get(id).body(bytes),
-            None => Ask::get(id),
-        };
-        // Dropped at the end of its patience, and with it the connection.
-        crowd.spawn(async move { drop(tokio::time::timeout(patience, ask.send(address)).await) });
+        left.spawn(async move { ask.leave_after(address, patience).await });
     }
-    let mut most_held = 0;
-    while !crowd.is_empty() {
+    let mut crowd = Crowd { asked: 0, most_held: 0 };
+    while !left.is_empty() {
         tokio::select! {
-            _ = crowd.join_next() => {}
+            Some(asked) = left.join_next() => crowd.asked += usize::from(asked?),
             () = tokio::time::sleep(Duration::from_millis(10)) => {
-                if began.elapsed() < patience {
-                    most_held = most_held.max(instance.status().await?.held());
-                }
+                crowd.most_held = crowd.most_held.max(instance.status().await?.held());
             }
         }
     }
-    Ok(most_held)
+    Ok(crowd)
 }
