@@ -114,8 +114,8 @@ serve(server)
     floor.want(0).await;
     floor.until_ready(0).await;
     floor.until_told("tidied up").await;
+    apps::until_gone(&[child]).await;
     assert!(!floor.told().iter().any(|line| line.contains("told twice")));
-    assert!(!apps::exists(child));
     floor.end().await;
 }
 
