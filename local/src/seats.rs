@@ -4,17 +4,16 @@
 use crate::assemble;
 use crate::settings::Settings;
 use platform::process::{Readiness as PodReadiness, Seat, SeatRequest};
-use plumbing::serve;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
 use policy::revision::RevisionId;
-use queue_proxy::{Config, Links, QUEUE_DEPTH_PER_SLOT, Readiness, Sockets};
+use queue_proxy::{Config, Links, Readiness, Sockets};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -22,14 +21,13 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Seats {
     pub(crate) workers: Workers,
     pub(crate) stats: StatSink,
-    readiness: BTreeMap<RevisionId, Readiness>,
+    readiness: BTreeMap<RevisionId, PodReadiness>,
     compat: Compat,
 }
 
 impl Seats {
     pub(crate) fn new(workers: Workers, stats: StatSink, settings: &Settings) -> Seats {
-        let readiness =
-            settings.services.iter().map(|service| (service.revision.clone(), readiness(&service.readiness)));
+        let readiness = settings.services.iter().map(|service| (service.revision.clone(), service.readiness.clone()));
         Seats { workers, stats, readiness: readiness.collect(), compat: settings.compat }
     }
 
@@ -60,19 +58,12 @@ impl Seats {
     }
 
     fn config(&self, request: &SeatRequest) -> Config {
-        let limit = request.spec.container_concurrency;
-        Config {
-            pod: request.pod.clone(),
-            revision: request.revision.clone(),
-            app: request.app,
-            container_concurrency: limit,
-            queue_depth: (limit as usize).saturating_mul(QUEUE_DEPTH_PER_SLOT),
-            timeouts: request.spec.timeouts,
-            readiness: self.readiness.get(&request.revision).cloned().unwrap_or(Readiness::Tcp),
-            trust: Trust::loopback(),
-            serve: serve::Settings::default(),
-            compat: self.compat,
-        }
+        let mut config = Config::new(request.pod.clone(), request.revision.clone(), request.app, Trust::loopback());
+        config.limit_to(request.spec.container_concurrency);
+        config.timeouts = request.spec.timeouts;
+        config.readiness = readiness(self.readiness.get(&request.revision), request.app);
+        config.compat = self.compat;
+        config
     }
 }
 
@@ -90,12 +81,18 @@ async fn serve_pod(
             return;
         }
     };
-    queue_proxy::run(config, Sockets { serving }, Links { stats, worker }, Shutdown::with_drain(drain)).await;
+    queue_proxy::run(
+        config,
+        Sockets::serving(serving),
+        Links { stats: Some(stats), worker },
+        Shutdown::with_drain(drain),
+    )
+    .await;
 }
 
-fn readiness(of_pod: &PodReadiness) -> Readiness {
+fn readiness(of_pod: Option<&PodReadiness>, app: SocketAddr) -> Readiness {
     match of_pod {
-        PodReadiness::Tcp => Readiness::Tcp,
-        PodReadiness::Http(path) => Readiness::Http(path.clone()),
+        Some(PodReadiness::Http(path)) => Readiness::http(app, path),
+        Some(PodReadiness::Tcp) | None => Readiness::tcp(app),
     }
 }

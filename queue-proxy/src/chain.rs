@@ -1,9 +1,8 @@
 //! The request path of the sidecar, one function, outermost step first.
 
-use crate::readiness;
+use crate::probes;
 use crate::sidecar::{Inside, Sidecar};
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::HeaderValue;
 use http::{Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -11,7 +10,7 @@ use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::forward::{Answer, Break, SendError};
-use plumbing::head::{Head, Probe};
+use plumbing::head::Head;
 use plumbing::limiter::{Asked, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
@@ -23,8 +22,9 @@ use std::sync::Arc;
 pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
     let arrival = Arrival::of(request, &sidecar, &caller);
     if let Some(probe) = &arrival.head.probe {
-        return answer_probe(&sidecar, &caller, probe).await;
+        return probes::answer(&sidecar, &caller, probe).await;
     }
+    sidecar.drain.seen_request();
     if caller.fds_scarce {
         return Refusal::new(Reason::FdLimit).closing().response();
     }
@@ -36,10 +36,13 @@ pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: R
         },
         _ => None,
     };
-    let inside = sidecar.enter(arrival.head.proxied);
+    // As the reference, in strict mode alone: past the limit and the counts.
+    let counted = !(arrival.head.kubelet_probe && sidecar.config.compat == Compat::Strict);
+    let inside = counted.then(|| sidecar.enter(arrival.head.proxied));
     let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
     let permit = match offered {
         Some(permit) => Some(permit),
+        None if !counted => None,
         None => match admit(&sidecar, &mut limits).await {
             Ok(permit) => permit,
             Err(refusal) => return refuse(&sidecar, refusal),
@@ -77,7 +80,9 @@ impl Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
         let switch = headers::upgrade_protocol(request.headers()).map(|_| hyper::upgrade::on(&mut request));
         let (mut parts, incoming) = request.into_parts();
-        let mut head = Head::read(&parts);
+        // A client that is not trusted cannot pose as a prober.
+        let by_agent = sidecar.config.in_pod && sidecar.config.trust.peers.contains(caller.ip());
+        let mut head = Head::at_sidecar(&parts, by_agent);
         if sidecar.config.compat == Compat::Strict {
             head.offer = None;
         }
@@ -116,7 +121,7 @@ fn carry(
     mut limits: Limits,
     sidecar: &Sidecar,
     caller: &Caller,
-    held: (Inside, Option<Permit>),
+    held: (Option<Inside>, Option<Permit>),
 ) -> Response<Body> {
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let guard: Guard = Box::new(held);
@@ -146,42 +151,6 @@ fn carry(
     }
     limits.answered();
     Response::from_parts(parts, Body::carried(incoming, limits, guard, Some(checkin)))
-}
-
-async fn answer_probe(sidecar: &Sidecar, caller: &Caller, probe: &Probe) -> Response<Body> {
-    match probe {
-        Probe::Readiness => {
-            if sidecar.is_draining() {
-                return Refusal::new(Reason::Draining).response();
-            }
-            let mut response = Response::new(Body::empty());
-            if readiness::ask(&sidecar.config, &caller.worker).await {
-                *response.body_mut() = Body::full(Bytes::from_static(b"queue"));
-                let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-                response.headers_mut().insert(CONTENT_TYPE, plain);
-            } else {
-                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            }
-            let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
-            response.headers_mut().insert(headers::PROXY, version);
-            response
-        }
-        Probe::Ingress { .. } if sidecar.is_draining() => Refusal::new(Reason::Draining).response(),
-        Probe::Ingress { hash: Some(hash) } if !hash.is_empty() => {
-            let mut response = Response::new(Body::empty());
-            response.headers_mut().insert(headers::NETWORK_HASH, hash.clone());
-            response
-        }
-        Probe::Ingress { .. } => {
-            let text = "a probe request must contain a non-empty \"K-Network-Hash\" header";
-            Refusal::because(Reason::Malformed, text).response()
-        }
-        Probe::Activator => Refusal::because(Reason::Malformed, "unexpected probe header value: activator").response(),
-        Probe::Unexpected { value } => {
-            let text = format!("unexpected probe header value: {value}");
-            Refusal::because(Reason::Malformed, text).response()
-        }
-    }
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.

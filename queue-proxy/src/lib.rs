@@ -6,49 +6,100 @@
 
 mod chain;
 mod config;
-mod readiness;
+mod end;
+pub mod env;
+pub mod observe;
+mod ports;
+mod probes;
+pub mod readiness;
 mod report;
 mod sidecar;
 
-pub use config::{Config, QUEUE_DEPTH_PER_SLOT, Readiness};
+pub use config::{Config, QUEUE_DEPTH_PER_SLOT};
+pub use readiness::Readiness;
 
 use plumbing::serve;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::worker::{Worker, Workers};
+use ports::{admin, autometric};
+use report::Latest;
 use sidecar::Sidecar;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// What a sidecar listens on.
+/// What a sidecar listens on; the side ports only where they are there.
 pub struct Sockets {
     /// Requests and probes.
     pub serving: TcpListener,
+    /// The stop hook.
+    pub admin: Option<TcpListener>,
+    /// The stat of the last second.
+    pub autometric: Option<TcpListener>,
+}
+
+impl Sockets {
+    /// The main port alone.
+    pub fn serving(serving: TcpListener) -> Sockets {
+        Sockets { serving, admin: None, autometric: None }
+    }
 }
 
 /// What a sidecar is joined to.
 pub struct Links {
     /// Where its stats go, once a second.
-    pub stats: StatSink,
+    pub stats: Option<StatSink>,
     /// The worker that serves it.
     pub worker: Worker,
 }
 
-/// Serves until `shutdown` drains and the last request has ended; returns
-/// then, at the latest at the second stage. Run it on the thread of
-/// `links.worker`.
+/// Serves until `shutdown` drains, then for the quiet time, and until the last
+/// request has ended; returns then, at the latest at the second stage. Run it
+/// on the thread of `links.worker`.
 pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutdown) {
-    let sidecar = Arc::new(Sidecar::new(config, shutdown.clone()));
-    let reporting = tokio::spawn(report::run(sidecar.clone(), links.stats));
+    let sidecar = Arc::new(Sidecar::new(config));
+    let latest = Arc::new(Latest::new(&sidecar.config.pod));
+    let reporting = tokio::spawn(report::run(sidecar.clone(), latest.clone(), links.stats));
+    // In the order in which they are closed.
+    let mut side_ports = Vec::new();
+    let mut side_port = || {
+        let port = Shutdown::new();
+        side_ports.push(port.clone());
+        port
+    };
+    if let Some(listener) = sockets.admin {
+        tokio::spawn(admin::serve(sidecar.clone(), listener, side_port()));
+    }
+    if let Some(listener) = sockets.autometric {
+        tokio::spawn(autometric::serve(latest, listener, side_port()));
+    }
+    let serving = async {
+        serve_main(&sidecar, sockets.serving, links.worker, &shutdown).await;
+        end::finish(&sidecar).await;
+        end::close(&side_ports).await;
+    };
+    tokio::select! {
+        () = serving => {}
+        () = shutdown.stopping() => {}
+    }
+    sidecar.drain.close();
+    for stage in [&sidecar.closing, &sidecar.tunnels].into_iter().chain(&side_ports) {
+        stage.stop();
+    }
+    reporting.abort();
+}
+
+/// Serves the main port until the quiet time is over.
+async fn serve_main(sidecar: &Arc<Sidecar>, listener: TcpListener, worker: Worker, shutdown: &Shutdown) {
     let settings = sidecar.config.serve.clone();
     let handler = {
         let sidecar = sidecar.clone();
         move |caller, request| chain::serve(sidecar.clone(), caller, request)
     };
-    serve::serve(sockets.serving, Workers::only(links.worker), settings, shutdown.clone(), handler).await;
-    tokio::select! {
-        () = shutdown.finished() => {}
-        () = shutdown.stopping() => {}
-    }
-    reporting.abort();
+    let quiet = async {
+        end::quiet(sidecar, shutdown).await;
+        sidecar.closing.drain();
+    };
+    let served = serve::serve(listener, Workers::only(worker), settings, sidecar.closing.clone(), handler);
+    tokio::join!(served, quiet);
 }

@@ -1,12 +1,15 @@
 //! The state of one sidecar.
 
 use crate::config::Config;
+use crate::readiness::Prober;
 use parking_lot::Mutex;
 use plumbing::clock;
+use plumbing::drain::Drain;
 use plumbing::limiter::Limiter;
 use plumbing::shutdown::Shutdown;
 use plumbing::worker::Worker;
 use policy::admit::Bounds;
+use policy::compat::Compat;
 use policy::pick::Rule;
 use policy::timeline::{Kind, Report, Timeline};
 use std::future::Future;
@@ -16,12 +19,17 @@ pub(crate) struct Sidecar {
     pub(crate) config: Config,
     /// `None` = no limit.
     pub(crate) limiter: Option<Limiter>,
-    shutdown: Shutdown,
+    pub(crate) drain: Drain,
+    pub(crate) prober: Prober,
+    /// Ends the connections of the main port.
+    pub(crate) closing: Shutdown,
+    /// Ends upgraded connections: asked politely first, then dropped.
+    pub(crate) tunnels: Shutdown,
     timeline: Mutex<Timeline>,
 }
 
 impl Sidecar {
-    pub(crate) fn new(config: Config, shutdown: Shutdown) -> Sidecar {
+    pub(crate) fn new(config: Config) -> Sidecar {
         let limiter = (config.container_concurrency > 0).then(|| {
             let limit = config.container_concurrency;
             let places = (limit as usize).saturating_add(config.queue_depth);
@@ -31,7 +39,9 @@ impl Sidecar {
             limiter
         });
         let timeline = Mutex::new(Timeline::new(clock::now()));
-        Sidecar { config, limiter, shutdown, timeline }
+        let prober = Prober::new(&config.readiness, config.compat, config.in_pod);
+        let drain = Drain::new(config.drain);
+        Sidecar { config, limiter, drain, prober, closing: Shutdown::new(), tunnels: Shutdown::new(), timeline }
     }
 
     /// Counts a request until the guard is dropped.
@@ -43,14 +53,10 @@ impl Sidecar {
 
     /// Runs an upgraded connection; it holds the drain, and ends with it.
     pub(crate) fn track(&self, worker: &Worker, tunnel: impl Future<Output = ()> + Send + 'static) {
-        let shutdown = self.shutdown.clone();
-        worker.spawn(self.shutdown.track(async move {
-            tokio::select! { () = tunnel => {}, () = shutdown.stopping() => {} }
+        let over = self.tunnels.clone();
+        worker.spawn(self.tunnels.track(async move {
+            tokio::select! { () = tunnel => {}, () = over.draining() => {} }
         }));
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.shutdown.is_draining()
     }
 
     /// Slots that are free now; told with a handback.
@@ -60,7 +66,11 @@ impl Sidecar {
     }
 
     pub(crate) fn report(&self) -> Report {
-        self.timeline.lock().report(clock::now())
+        let mut timeline = self.timeline.lock();
+        match self.config.compat {
+            Compat::Better => timeline.report_measured(clock::now()),
+            Compat::Strict => timeline.report(clock::now()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod campaign;
 pub mod floor;
+pub mod program;
 pub mod replay;
 pub mod rig;
 pub mod simulation;

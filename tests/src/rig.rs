@@ -2,14 +2,12 @@
 //! and clients that speak raw bytes.
 
 use plumbing::fds::Budget;
-use plumbing::serve::Settings;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::Worker;
-use policy::compat::Compat;
 use policy::revision::{RevisionId, Timeouts};
-use queue_proxy::{Config, Links, Readiness, Sockets};
+use queue_proxy::{Config, Links, Sockets};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -110,18 +108,10 @@ pub struct Running {
 
 /// Settings of a sidecar in front of `app`, with long limits.
 pub fn sidecar_config(app: SocketAddr, limit: u32) -> Config {
-    Config {
-        pod: "pod-1".into(),
-        revision: RevisionId::new("default", "rev"),
-        app,
-        container_concurrency: limit,
-        queue_depth: 10 * limit as usize,
-        timeouts: long_timeouts(),
-        readiness: Readiness::Tcp,
-        trust: Trust::loopback(),
-        serve: Settings::default(),
-        compat: Compat::Better,
-    }
+    let mut config = Config::new("pod-1", RevisionId::new("default", "rev"), app, Trust::loopback());
+    config.limit_to(limit);
+    config.timeouts = long_timeouts();
+    config
 }
 
 /// Limits that no test reaches by accident.
@@ -135,8 +125,8 @@ pub async fn sidecar(config: Config) -> Running {
     let address = serving.local_addr().expect("an address");
     let shutdown = Shutdown::new();
     let (sink, stats) = stats::link();
-    let links = Links { stats: sink, worker: Worker::here(&shutdown, Budget::unlimited()) };
-    let ended = tokio::spawn(queue_proxy::run(config, Sockets { serving }, links, shutdown.clone()));
+    let links = Links { stats: Some(sink), worker: Worker::here(&shutdown, Budget::unlimited()) };
+    let ended = tokio::spawn(queue_proxy::run(config, Sockets::serving(serving), links, shutdown.clone()));
     Running { address, shutdown, stats, ended }
 }
 

@@ -33,7 +33,25 @@ const FILES: &[(&str, &str, usize, usize, &[Break])] = &[
         0,
         &[any("/events/0/emitted/0/0/request_count"), any("/events/2/emitted/0/0/average_concurrent_requests")],
     ),
-    ("autoscaler", "collection.jsonl", 49, 80, &[of("sample_size", "/size"), of("merge", "/queries/0/2")]),
+    (
+        "activator",
+        "stat_wire.jsonl",
+        33,
+        0,
+        &[of("encode", "/messages/0/request_count"), of("decode", "/messages/0/request_count"), of("decode", "/error")],
+    ),
+    (
+        "autoscaler",
+        "collection.jsonl",
+        70,
+        59,
+        &[
+            of("sample_size", "/size"),
+            of("merge", "/queries/0/2"),
+            of("wire_encode", "/messages/0/stat/avg"),
+            of("wire_decode", "/messages/0/stat/timestamp"),
+        ],
+    ),
     (
         "autoscaler",
         "decider_init.jsonl",
@@ -127,6 +145,7 @@ judged_files!(
     reporter,
     scale,
     scale_to_zero,
+    stat_wire,
     weighted_coeff,
     windows,
 );

@@ -77,6 +77,13 @@ impl Link {
         Busy(self.clone())
     }
 
+    /// True while an answer has not ended, or the last bytes of one over
+    /// HTTP/1 may be on their way still: those go at the client's pace.
+    pub(crate) fn is_busy(&self) -> bool {
+        let between_requests = self.http2.load(Ordering::Relaxed) || self.head_since.lock().is_some();
+        self.in_flight.load(Ordering::Relaxed) > 0 || !between_requests
+    }
+
     /// Since when an unfinished head is being read.
     pub(crate) fn head_since(&self) -> Option<Instant> {
         if self.http2.load(Ordering::Relaxed) { None } else { *self.head_since.lock() }

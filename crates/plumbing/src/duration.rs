@@ -34,9 +34,53 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// A duration as Go prints it: `30s`, `1m30s`, `1.5s`, `300ms`, `0s`.
+pub fn text(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    if span < Duration::from_secs(1) {
+        let (unit, name) = match nanos {
+            0..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "µs"),
+            _ => (1_000_000, "ms"),
+        };
+        return format!("{}{name}", nanos as f64 / unit as f64);
+    }
+    let (hours, minutes) = (span.as_secs() / 3600, span.as_secs() / 60 % 60);
+    let seconds = span.as_secs() % 60;
+    let fraction = match span.subsec_nanos() {
+        0 => String::new(),
+        nanos => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
+    };
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}{fraction}s"),
+        (0, _) => format!("{minutes}m{seconds}{fraction}s"),
+        _ => format!("{hours}h{minutes}m{seconds}{fraction}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_written_as_go_writes_them() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (5, "5ns"),
+            (1_500, "1.5µs"),
+            (300_000_000, "300ms"),
+            (30_000_000_000, "30s"),
+            (333_333_333, "333.333333ms"),
+            (1_500_000_000, "1.5s"),
+            (90_000_000_000, "1m30s"),
+            (3_600_000_000_000, "1h0m0s"),
+        ] {
+            assert_eq!(super::text(Duration::from_nanos(nanos)), text);
+        }
+    }
 
     #[test]
     fn the_forms_of_the_settings_are_read() {

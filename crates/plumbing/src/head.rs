@@ -10,6 +10,8 @@ use http::{Method, request};
 pub struct Head {
     /// A probe, if it is one.
     pub probe: Option<Probe>,
+    /// True for what the reference's sidecar takes for a probe of the kubelet.
+    pub kubelet_probe: bool,
     /// True when it came through an activator.
     pub proxied: bool,
     /// The nonce of an offer: serve at once, or hand back.
@@ -41,15 +43,23 @@ pub enum Probe {
     },
 }
 
-const PROBER_AGENTS: [&[u8]; 3] = [b"kube-probe/", b"Knative-Activator-Probe", b"Knative-Autoscaling-Probe"];
+const KUBELET_AGENT: &[u8] = b"kube-probe/";
+const PROBER_AGENTS: [&[u8]; 3] = [KUBELET_AGENT, b"Knative-Activator-Probe", b"Knative-Autoscaling-Probe"];
 
 impl Head {
+    /// Reads a head as a sidecar sees it. `by_agent`: probers are known by their
+    /// user agent alone, so that one without the header is told what is missing.
+    pub fn at_sidecar(parts: &request::Parts, by_agent: bool) -> Head {
+        Head { probe: probe_at_sidecar(&parts.headers, by_agent), ..Head::read(parts) }
+    }
+
     /// Reads a head. Headers of untrusted peers must have been removed before
     /// ([`headers::receive`]).
     pub fn read(parts: &request::Parts) -> Head {
         let fields = &parts.headers;
         Head {
             probe: probe(fields),
+            kubelet_probe: is_kubelet_probe(fields),
             proxied: fields.get(headers::PROXY_REQUEST).is_some_and(|value| value == "activator"),
             offer: fields.get(headers::OFFER).cloned(),
             upgrade: parts.method == Method::CONNECT || headers::upgrade_protocol(fields).is_some(),
@@ -59,13 +69,39 @@ impl Head {
     }
 }
 
+/// True for the kubelet's user agent, and for whatever is marked as its.
+fn is_kubelet_probe(fields: &HeaderMap) -> bool {
+    agent(fields).starts_with(KUBELET_AGENT) || fields.get(headers::KUBELET_PROBE).is_some_and(|mark| !mark.is_empty())
+}
+
+fn agent(fields: &HeaderMap) -> &[u8] {
+    fields.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes)
+}
+
+fn is_prober(fields: &HeaderMap) -> bool {
+    PROBER_AGENTS.iter().any(|name| agent(fields).starts_with(name))
+}
+
+/// What a sidecar answers itself. The user agent is looked at first: a prober
+/// that does not say the right word is told so, everybody else is served.
+fn probe_at_sidecar(fields: &HeaderMap, by_agent: bool) -> Option<Probe> {
+    let kind = fields.get(headers::NETWORK_PROBE).map(HeaderValue::as_bytes);
+    if is_prober(fields) && (by_agent || kind.is_some()) {
+        let kind = kind.unwrap_or_default();
+        return Some(match kind {
+            b"queue" => Probe::Readiness,
+            other => Probe::Unexpected { value: String::from_utf8_lossy(other).into_owned() },
+        });
+    }
+    let ingress = kind == Some(b"probe");
+    ingress.then(|| Probe::Ingress { hash: fields.get(headers::NETWORK_HASH).cloned() })
+}
+
 fn probe(fields: &HeaderMap) -> Option<Probe> {
     // Without the header it is no probe of ours: on the public listener it has
     // been removed, so a client cannot pose as a prober by its user agent.
     let kind = fields.get(headers::NETWORK_PROBE)?;
-    let agent = fields.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
-    let prober = PROBER_AGENTS.iter().any(|name| agent.starts_with(name));
-    match (kind.as_bytes(), prober) {
+    match (kind.as_bytes(), is_prober(fields)) {
         (b"queue", true) => Some(Probe::Readiness),
         (b"probe", _) => Some(Probe::Ingress { hash: fields.get(headers::NETWORK_HASH).cloned() }),
         (b"activator", _) => Some(Probe::Activator),
@@ -106,6 +142,34 @@ mod tests {
         assert_eq!(head(&[("k-network-probe", "queue")]).probe, None);
         let odd = head(&[agent, ("k-network-probe", "x")]).probe;
         assert_eq!(odd, Some(Probe::Unexpected { value: "x".into() }));
+    }
+
+    #[test]
+    fn a_sidecar_knows_probers_by_their_user_agent_first() {
+        let at_sidecar = |lines: &[(&str, &str)], by_agent: bool| {
+            let request = lines.iter().fold(Request::get("/x"), |request, (name, value)| request.header(*name, *value));
+            Head::at_sidecar(&request.body(()).unwrap().into_parts().0, by_agent).probe
+        };
+        let kubelet = ("user-agent", "kube-probe/1.30");
+        let unexpected = |value: &str| Some(Probe::Unexpected { value: value.into() });
+        assert_eq!(at_sidecar(&[kubelet, ("k-network-probe", "queue")], true), Some(Probe::Readiness));
+        assert_eq!(at_sidecar(&[kubelet], true), unexpected(""));
+        assert_eq!(at_sidecar(&[kubelet, ("k-network-probe", "probe")], true), unexpected("probe"));
+        assert_eq!(at_sidecar(&[kubelet, ("k-network-probe", "Queue")], true), unexpected("Queue"));
+        // Behind a front, the user agent alone says nothing.
+        assert_eq!(at_sidecar(&[kubelet], false), None);
+        for (agent, kind) in [("Kube-Probe/1", "queue"), ("curl/8", "queue"), ("curl/8", "activator"), ("a", "Probe")] {
+            assert_eq!(at_sidecar(&[("user-agent", agent), ("k-network-probe", kind)], true), None);
+        }
+        let ingress = Some(Probe::Ingress { hash: Some(HeaderValue::from_static("h")) });
+        assert_eq!(at_sidecar(&[("k-network-probe", "probe"), ("k-network-hash", "h")], true), ingress);
+    }
+
+    #[test]
+    fn the_kubelets_mark_is_its_user_agent_or_its_header() {
+        assert!(head(&[("user-agent", "kube-probe/1")]).kubelet_probe);
+        assert!(head(&[("k-kubelet-probe", "x")]).kubelet_probe);
+        assert!(!head(&[("k-kubelet-probe", ""), ("user-agent", "Knative-Activator-Probe")]).kubelet_probe);
     }
 
     #[test]

@@ -2,31 +2,39 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | time | [`clock`], [`wheel`] (timers), [`deadline`] (a request's limits), [`duration`] (as text) |
+//! | time | [`clock`], [`wheel`] (timers), [`alarm`], [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
-//! | connections in | [`serve`], [`conn`], [`fds`] |
+//! | connections in | [`listen`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports) |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
-//! | requests out | [`target`], [`forward`], [`tunnel`] |
+//! | requests out | [`target`], [`forward`], [`tunnel`]; [`grpc`] (single calls) |
 //! | bodies | [`body`], [`replay`] |
 //! | answers of our own | [`reason`], [`refuse`] |
-//! | stopping | [`shutdown`] |
+//! | stopping | [`shutdown`], [`drain`] |
+//! | settings | [`mod@env`], [`fault`] |
 //! | stats between components | [`stats`] |
 //! | logs and metrics | [`telemetry`], [`metrics`] |
 //!
 //! Nothing here ends the process, reads the environment, or spawns a task
 //! that a [`shutdown::Shutdown`] does not track.
 
+pub mod alarm;
 pub mod body;
 pub mod clock;
 pub mod conn;
 pub mod deadline;
+pub mod drain;
 pub mod duration;
+pub mod env;
+pub mod fault;
 pub mod fds;
 pub mod forward;
+pub mod grpc;
+pub mod h1;
 pub mod head;
 pub mod headers;
 pub mod limiter;
+pub mod listen;
 pub mod metrics;
 mod peer;
 pub mod reason;
@@ -34,6 +42,7 @@ pub mod refuse;
 pub mod replay;
 pub mod serve;
 pub mod shutdown;
+pub mod side;
 pub mod stats;
 pub mod target;
 pub mod telemetry;

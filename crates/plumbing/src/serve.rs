@@ -18,9 +18,10 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 /// Limits of a listener's connections.
 #[derive(Clone)]
@@ -45,6 +46,12 @@ const H2_WINDOW_BYTES: u32 = 1 << 20;
 
 /// How long to wait when descriptors have run out, before looking again.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a connection with no request may outlast the close.
+const SILENT_MAX: Duration = Duration::from_millis(500);
+
+/// How long one may outlast its last answer.
+const LAST_ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Serves connections until `shutdown` drains, then closes the listener. Ends
 /// there: connections are tracked by `shutdown`, finish what they have begun,
@@ -146,19 +153,24 @@ async fn connection<H, F>(
     let mut head_timer: Option<Sleep> = None;
     let mut draining = pin!(shutdown.draining());
     let mut stopping = pin!(shutdown.stopping());
-    let mut closing = false;
+    let mut closing: Option<LastCall> = None;
     std::future::poll_fn(|cx| {
         if stopping.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        if !closing && draining.as_mut().poll(cx).is_ready() {
-            closing = true;
+        if closing.is_none() && draining.as_mut().poll(cx).is_ready() {
+            closing = Some(LastCall::new(&worker));
             served.as_mut().graceful_shutdown();
         }
         if let Poll::Ready(result) = served.as_mut().poll(cx) {
             if let Err(error) = result {
                 tracing::debug!(%peer, error = %error, "a connection ended with an error");
             }
+            return Poll::Ready(());
+        }
+        if let Some(last_call) = &mut closing
+            && last_call.poll_over(&link, cx).is_ready()
+        {
             return Poll::Ready(());
         }
         let Some(since) = link.head_since() else {
@@ -169,4 +181,24 @@ async fn connection<H, F>(
         Pin::new(timer).poll(cx)
     })
     .await;
+}
+
+/// After the close has begun: ends a connection on which nothing happens and
+/// whose peer does not close it either, such as one with half a head, or one
+/// whose other end is no more.
+struct LastCall(Sleep);
+
+impl LastCall {
+    fn new(worker: &Worker) -> LastCall {
+        LastCall(worker.wheel().sleep(SILENT_MAX))
+    }
+
+    fn poll_over(&mut self, link: &Link, cx: &mut Context<'_>) -> Poll<()> {
+        if link.is_busy() {
+            // Its last answer may take a while to get out.
+            self.0.reset(Instant::now() + LAST_ANSWER_MAX);
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.0).poll(cx)
+    }
 }

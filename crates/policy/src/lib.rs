@@ -12,6 +12,7 @@
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
 //! | averages of load | [`window`], [`collect`] |
+//! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
 //! | what acted on that number, for people | [`limit`] |
 //! | the reference's answer or the better one | [`compat`] |
@@ -21,10 +22,12 @@ pub mod admit;
 pub mod collect;
 pub mod compat;
 pub mod decider;
+pub mod drain;
 pub mod limit;
 pub mod list;
 pub mod moment;
 pub mod pick;
+pub mod probe;
 pub mod revision;
 pub mod scale;
 pub mod stat;

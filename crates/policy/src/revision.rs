@@ -13,6 +13,10 @@ pub struct RevisionId {
     pub name: Arc<str>,
 }
 
+/// Stands for "no limit" where a limit must be given: 100 years, which can be
+/// added to any time without an overflow.
+pub const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 impl RevisionId {
     /// From its two parts.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> RevisionId {
@@ -49,7 +53,8 @@ pub struct RevisionSpec {
 /// activator is apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Longest time for the whole request (`timeoutSeconds`, default 300 s).
+    /// Longest time for the whole request (`timeoutSeconds`, default 300 s);
+    /// [`NO_LIMIT`] = none.
     pub total: Duration,
     /// Longest time to the head of the answer (`responseStartTimeoutSeconds`); `None` = off.
     pub response_start: Option<Duration>,

@@ -8,6 +8,25 @@ use std::time::Duration;
 /// time that really passed, as the reference does.
 pub const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
+/// How far one report may be moved towards the beginning of a second; small
+/// enough for a period to count as whole.
+const SLEW_MAX: Duration = Duration::from_millis(20);
+
+/// When the report after the one at `previous` is due: a period later, moved
+/// little by little until reports begin with the second. The receiver has a
+/// bucket for each second of wall time; a reporter that has its own second
+/// leaves one empty and fills another twice whenever timers slip. It is moved
+/// slowly, so that whoever reads it sees whole periods from the first on.
+pub fn next_report(previous: Moment) -> Moment {
+    let due = previous + REPORT_PERIOD;
+    let past = due.since(due.truncated_to_second());
+    if past <= REPORT_PERIOD / 2 { due - past.min(SLEW_MAX) } else { due + (REPORT_PERIOD - past).min(SLEW_MAX) }
+}
+
+/// Up to this share of a period a report is on time: timers are not exact, and
+/// counts should be whole numbers.
+const SLIP_MAX: f64 = 0.1;
+
 /// How a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -101,6 +120,23 @@ impl Timeline {
         let (average_concurrency, request_count) = self.all.report(measured);
         let (average_proxied_concurrency, proxied_request_count) = self.proxied.report(measured);
         Report { average_concurrency, average_proxied_concurrency, request_count, proxied_request_count }
+    }
+
+    /// Like [`Timeline::report`], but arrivals are divided by the time that
+    /// really passed when that is much more than a period: the report comes
+    /// late, and what it counts did not arrive within a second.
+    pub fn report_measured(&mut self, now: Moment) -> Report {
+        self.advance(now);
+        let periods = self.measured as f64 / REPORT_PERIOD.as_nanos() as f64;
+        let report = self.report(now);
+        if periods <= 1.0 + SLIP_MAX {
+            return report;
+        }
+        Report {
+            request_count: report.request_count / periods,
+            proxied_request_count: report.proxied_request_count / periods,
+            ..report
+        }
     }
 
     /// Integrates up to `now`; a step back in time adds nothing.
@@ -241,6 +277,34 @@ mod tests {
         line.enter(ms(0), Kind::Direct);
         let late = line.report(ms(4000));
         assert_eq!((late.average_concurrency, late.request_count), (1.0, 1.0));
+    }
+
+    #[test]
+    fn reports_move_to_the_beginning_of_the_second_by_small_steps() {
+        for start in [0, 1, 130, 499, 500, 501, 870, 999] {
+            let mut at = ms(start);
+            for _ in 0..26 {
+                let next = next_report(at);
+                assert!((980..=1020).contains(&next.since(at).as_millis()), "{start}");
+                at = next;
+            }
+            assert_eq!(at, at.truncated_to_second(), "{start}");
+            assert_eq!(next_report(at), at + REPORT_PERIOD, "and there they stay");
+        }
+    }
+
+    #[test]
+    fn counts_of_a_late_report_are_per_measured_second() {
+        let mut line = Timeline::new(ms(0));
+        for at in [0, 3_999] {
+            line.enter(ms(at), Kind::Proxied);
+        }
+        let late = line.report_measured(ms(4000));
+        assert_eq!((late.request_count, late.proxied_request_count), (0.5, 0.5));
+        line.enter(ms(4500), Kind::Direct);
+        assert_eq!(line.report_measured(ms(5002)).request_count, 1.0, "this one was on time");
+        line.enter(ms(5002), Kind::Direct);
+        assert_eq!(line.report_measured(ms(5100)).request_count, 1.0, "and this one early");
     }
 
     #[test]

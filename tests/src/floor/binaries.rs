@@ -23,6 +23,15 @@ pub fn zeroscale() -> anyhow::Result<PathBuf> {
     find(&PATH, "local", "zeroscale")
 }
 
+/// `queue-proxy`.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn queue_proxy() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, "queue-proxy", "queue-proxy")
+}
+
 /// The app of `tests::testapp`.
 ///
 /// # Errors

@@ -1,9 +1,10 @@
-//! `autoscaler/collection`: sample sizes, and the merging of reports. Scraping
-//! and the wire are not judged here yet.
+//! `autoscaler/collection`: sample sizes, the merging of reports, and the
+//! wire. Scraping is not judged here yet.
 
 use super::pipeline::{same_load, silence, stat};
 use super::row::{Miss, Verdict, float, list, located, part, same, time};
 use super::spec::window_spec;
+use super::stat_wire;
 use policy::collect::{Collection, sample_size};
 use policy::compat::Compat;
 use policy::revision::Metric;
@@ -13,6 +14,8 @@ pub(super) fn judge(row: &Value, mode: Compat) -> Verdict {
     match row["kind"].as_str() {
         Some("sample_size") => same("size", part(&row["size"])?, sample_size(float(&row["population"])?)),
         Some("merge") => merge(row, mode),
+        Some("wire_encode") => stat_wire::wire_encode(row),
+        Some("wire_decode") => stat_wire::wire_decode(row),
         _ => Err(Miss::NotJudged),
     }
 }

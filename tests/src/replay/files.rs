@@ -1,6 +1,6 @@
 //! From paths to vector files.
 
-use super::known::{self, Judge};
+use super::known::{self, Driver, Judge};
 use std::path::{Path, PathBuf};
 
 /// A vector file.
@@ -12,6 +12,13 @@ pub enum Found {
         path: PathBuf,
         /// Judges one row of it.
         judge: Judge,
+    },
+    /// One whose rows are driven against binaries.
+    Driven {
+        /// As named, or as found in a named folder.
+        path: PathBuf,
+        /// Runs all its rows.
+        driver: Driver,
     },
     /// One in a folder, without a judge.
     Unknown {
@@ -47,9 +54,10 @@ impl Listing {
                 listing.folder(path)?;
                 continue;
             }
-            let judge =
-                judge_of(&real).ok_or_else(|| format!("{}: not a vector file that is known", path.display()))?;
-            listing.files.push(Found::Known { path: path.clone(), judge });
+            match found(path, &real) {
+                Found::Unknown { path } => return Err(format!("{}: not a vector file that is known", path.display())),
+                known => listing.files.push(known),
+            }
         }
         Ok(listing)
     }
@@ -67,10 +75,7 @@ impl Listing {
                 }
             } else if is_vector(&path) {
                 let real = path.canonicalize().map_err(|error| cannot_read(&path, &error))?;
-                self.files.push(match judge_of(&real) {
-                    Some(judge) => Found::Known { path, judge },
-                    None => Found::Unknown { path },
-                });
+                self.files.push(found(&path, &real));
             }
         }
         Ok(())
@@ -82,9 +87,15 @@ fn is_vector(path: &Path) -> bool {
 }
 
 /// A file is known by the folder it lies in and its own name.
-fn judge_of(path: &Path) -> Option<Judge> {
-    let folder = path.parent()?.file_name()?.to_str()?;
-    known::judge(folder, path.file_name()?.to_str()?)
+fn found(path: &Path, real: &Path) -> Found {
+    let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
+    let (folder, file) = (name(real.parent()).unwrap_or_default(), name(Some(real)).unwrap_or_default());
+    let path = path.to_owned();
+    match (known::judge(&folder, &file), known::driver(&folder, &file)) {
+        (Some(judge), _) => Found::Known { path, judge },
+        (None, Some(driver)) => Found::Driven { path, driver },
+        (None, None) => Found::Unknown { path },
+    }
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> String {

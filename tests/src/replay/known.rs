@@ -2,19 +2,28 @@
 
 use super::row::Verdict;
 use super::{
-    breaker, collection, decider_init, delay_window, pipeline, reconcile, reporter, scale, scale_to_zero,
-    weighted_coeff, windows,
+    Options, Tally, breaker, cases, collection, decider_init, delay_window, pipeline, reconcile, reporter, scale,
+    scale_to_zero, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
 use serde_json::Value;
+use std::io::{self, Write};
+use std::path::Path;
 
 /// Judges one row in one mode.
 pub type Judge = fn(&Value, Compat) -> Verdict;
+
+/// Drives the shipped binaries through all rows of a file.
+pub type Driver = fn(&Path, &Options, &mut dyn Write) -> io::Result<Tally>;
+
+/// Folder, file, and what drives its rows.
+pub const DRIVEN: &[(&str, &str, Driver)] = &[("queue-proxy", "cases.jsonl", cases::drive)];
 
 /// Folder, file, and what judges its rows.
 pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("activator", "breaker.jsonl", breaker::judge),
     ("activator", "reporter.jsonl", reporter::judge),
+    ("activator", "stat_wire.jsonl", stat_wire::judge),
     ("autoscaler", "collection.jsonl", collection::judge),
     ("autoscaler", "decider_init.jsonl", decider_init::judge),
     ("autoscaler", "delay_window.jsonl", delay_window::judge),
@@ -30,4 +39,10 @@ pub const JUDGED: &[(&str, &str, Judge)] = &[
 pub fn judge(folder: &str, file: &str) -> Option<Judge> {
     let mut all = JUDGED.iter();
     all.find(|(f, name, _)| *f == folder && *name == file).map(|(_, _, judge)| *judge)
+}
+
+/// The driver of a file, if there is one.
+pub fn driver(folder: &str, file: &str) -> Option<Driver> {
+    let mut all = DRIVEN.iter();
+    all.find(|(f, name, _)| *f == folder && *name == file).map(|(_, _, driver)| *driver)
 }

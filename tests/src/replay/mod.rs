@@ -9,8 +9,12 @@
 //! default mode only names the rows that differ. A row without a judge is
 //! named and counted apart, so passed, failed and not judged add up to the
 //! rows of a file.
+//!
+//! Rows that describe what happens on sockets are driven against the shipped
+//! binaries instead, a file at a time ([`cases`]).
 
 mod breaker;
+pub mod cases;
 mod collection;
 mod decider_init;
 mod delay_window;
@@ -24,6 +28,7 @@ pub mod row;
 mod scale;
 mod scale_to_zero;
 pub mod spec;
+mod stat_wire;
 mod weighted_coeff;
 mod windows;
 
@@ -75,6 +80,10 @@ pub fn run(listing: &Listing, options: &Options, out: &mut impl Write) -> io::Re
         match found {
             Found::Known { path, judge } => {
                 let tally = judge_file(path, *judge, options, out)?;
+                outcome.tally.add(tally);
+            }
+            Found::Driven { path, driver } => {
+                let tally = driver(path, options, out)?;
                 outcome.tally.add(tally);
             }
             Found::Unknown { path } => {

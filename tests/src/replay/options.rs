@@ -4,7 +4,8 @@ use policy::compat::Compat;
 use std::path::PathBuf;
 
 /// What to print when the command line makes no sense.
-pub const USAGE: &str = "usage: replay [--mode strict|default] [--verdict match] [--skip-unknown] PATH...";
+pub const USAGE: &str = "usage: replay [--mode strict|default] [--verdict match] [--skip-unknown] \
+     [--case NAME]... [--jobs N] [-v] PATH...";
 
 /// What to judge, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,12 @@ pub struct Options {
     pub only_match: bool,
     /// Unknown files in folders are no error.
     pub skip_unknown: bool,
+    /// Of rows that drive binaries, only these, step by step.
+    pub cases: Vec<String>,
+    /// How many of those run at once; `None` = four a core.
+    pub jobs: Option<usize>,
+    /// All of those step by step.
+    pub verbose: bool,
 }
 
 impl Options {
@@ -40,7 +47,10 @@ impl Options {
                 "--mode" => options.mode = Some(mode(&value()?)?),
                 "--verdict" => options.only_match = verdict(&value()?)?,
                 "--skip-unknown" => options.skip_unknown = true,
-                unknown if unknown.starts_with("--") => {
+                "--case" => options.cases.push(value()?),
+                "--jobs" => options.jobs = Some(jobs(&value()?)?),
+                "-v" | "--verbose" => options.verbose = true,
+                unknown if unknown.starts_with('-') => {
                     return Err(format!("there is no option {unknown}"));
                 }
                 path => options.paths.push(PathBuf::from(path)),
@@ -58,6 +68,13 @@ fn mode(value: &str) -> Result<Compat, String> {
         "strict" => Ok(Compat::Strict),
         "default" => Ok(Compat::Better),
         other => Err(format!("--mode is strict or default, not {other}")),
+    }
+}
+
+fn jobs(value: &str) -> Result<usize, String> {
+    match value.parse() {
+        Ok(jobs @ 1..) => Ok(jobs),
+        _ => Err(format!("--jobs is a number from 1, not {value}")),
     }
 }
 
@@ -85,8 +102,15 @@ mod tests {
     }
 
     #[test]
+    fn cases_can_be_picked_by_name() {
+        let options = parse("--case a --case=b --jobs 3 -v x").unwrap();
+        assert_eq!(options.cases, ["a", "b"]);
+        assert_eq!((options.jobs, options.verbose), (Some(3), true));
+    }
+
+    #[test]
     fn nonsense_is_refused() {
-        for line in ["", "--mode", "--mode odd x", "--verdict flaw x", "--what x"] {
+        for line in ["", "--jobs 0 x", "--case", "-x y", "--mode", "--mode odd x", "--verdict flaw x", "--what x"] {
             assert!(parse(line).is_err(), "{line:?}");
         }
     }

@@ -1,0 +1,217 @@
+//! One unary gRPC call on one connection, which is made for it and closed
+//! after it: for health checks and exports, a few a minute. Not a client for
+//! the request path, and nothing of tonic, which the sidecar must not link.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::client;
+use http::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
+use http::{HeaderMap, Method, Request, Version};
+use std::fmt;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// What is called, and how.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// `host:port`, as the server is named.
+    pub authority: &'a str,
+    /// `/package.Service/Method`.
+    pub path: &'a str,
+    /// Who asks.
+    pub user_agent: &'a str,
+    /// The encoded message.
+    pub message: &'a [u8],
+    /// Told to the server; whoever calls keeps to it by dropping the call.
+    pub timeout: Duration,
+    /// Longest answer that is taken.
+    pub answer_max: usize,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The server answered with a gRPC status that is not OK.
+    Status {
+        /// Its code.
+        code: u32,
+        /// Its text, as it came.
+        message: String,
+    },
+    /// It is no gRPC server, or broke off.
+    Broken(String),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Status { code, message } => write!(f, "rpc error: code = {code} desc = {message}"),
+            CallError::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Bytes before each message: compressed or not, and its length.
+const PREFIX_BYTES: usize = 5;
+
+/// Calls, and returns the answer's message.
+///
+/// # Errors
+/// See [`CallError`].
+pub async fn unary<S>(stream: S, call: &Call<'_>) -> Result<Bytes, CallError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (sender, connection) = client::handshake(stream).await.map_err(broken)?;
+    tokio::select! {
+        answer = exchange(sender, call) => answer,
+        ended = connection => Err(match ended {
+            Ok(()) => CallError::Broken("the server closed the connection".to_owned()),
+            Err(error) => broken(error),
+        }),
+    }
+}
+
+async fn exchange(sender: client::SendRequest<Bytes>, call: &Call<'_>) -> Result<Bytes, CallError> {
+    let mut sender = sender.ready().await.map_err(broken)?;
+    let (answer, mut body) = sender.send_request(request(call)?, false).map_err(broken)?;
+    body.send_data(framed(call.message), true).map_err(broken)?;
+    let (parts, mut body) = answer.await.map_err(broken)?.into_parts();
+    if !parts.status.is_success() {
+        return Err(CallError::Broken(format!("the server answered with status {}", parts.status.as_u16())));
+    }
+    // An answer without a message has its status in the head.
+    status(&parts.headers)?;
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = body.data().await {
+        let chunk = chunk.map_err(broken)?;
+        let _ = body.flow_control().release_capacity(chunk.len());
+        if bytes.len() + chunk.len() > call.answer_max + PREFIX_BYTES {
+            return Err(CallError::Broken(format!("the answer is longer than {} bytes", call.answer_max)));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    if let Some(trailers) = body.trailers().await.map_err(broken)? {
+        status(&trailers)?;
+    }
+    unframed(bytes.freeze())
+}
+
+fn request(call: &Call<'_>) -> Result<Request<()>, CallError> {
+    let uri = format!("http://{}{}", call.authority, call.path);
+    Request::builder()
+        .method(Method::POST)
+        .version(Version::HTTP_2)
+        .uri(uri)
+        .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
+        .header(TE, HeaderValue::from_static("trailers"))
+        .header(USER_AGENT, call.user_agent)
+        .header("grpc-timeout", timeout(call.timeout))
+        .body(())
+        .map_err(|error| CallError::Broken(error.to_string()))
+}
+
+/// At most eight digits and a unit, as the protocol has it.
+fn timeout(span: Duration) -> String {
+    match u32::try_from(span.as_millis()) {
+        Ok(millis) if millis < 100_000_000 => format!("{millis}m"),
+        _ => format!("{}S", span.as_secs().min(99_999_999)),
+    }
+}
+
+fn framed(message: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + message.len());
+    bytes.put_u8(0);
+    bytes.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    bytes.put_slice(message);
+    bytes.freeze()
+}
+
+fn unframed(mut bytes: Bytes) -> Result<Bytes, CallError> {
+    if bytes.len() < PREFIX_BYTES {
+        return Err(CallError::Broken("the answer has no message".to_owned()));
+    }
+    let prefix = bytes.split_to(PREFIX_BYTES);
+    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+    if prefix[0] != 0 || length > bytes.len() {
+        return Err(CallError::Broken("the answer's message is compressed or cut short".to_owned()));
+    }
+    Ok(bytes.split_to(length))
+}
+
+fn status(fields: &HeaderMap) -> Result<(), CallError> {
+    let text = |name| fields.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    match text("grpc-status") {
+        None => Ok(()),
+        Some(code) if code == "0" => Ok(()),
+        Some(code) => {
+            let message = text("grpc-message").unwrap_or_default();
+            // A code that is no number counts as UNKNOWN, as in gRPC's own libraries.
+            Err(CallError::Status { code: code.parse().unwrap_or(2), message })
+        }
+    }
+}
+
+fn broken(error: h2::Error) -> CallError {
+    CallError::Broken(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Response;
+    use tokio::net::{TcpListener, TcpStream};
+
+    const CALL: Call<'static> = Call {
+        authority: "127.0.0.1:1",
+        path: "/a.B/C",
+        user_agent: "test/1",
+        message: b"ask",
+        timeout: Duration::from_millis(1500),
+        answer_max: 64,
+    };
+
+    /// A server that answers one call with `body` and then `trailers`.
+    async fn server(body: &'static [u8], trailers: &'static [(&'static str, &'static str)]) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                assert_eq!(request.headers()["grpc-timeout"], "1500m");
+                let mut answer = respond.send_response(Response::new(()), false).unwrap();
+                answer.send_data(Bytes::from_static(body), trailers.is_empty()).unwrap();
+                if !trailers.is_empty() {
+                    let fields = trailers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+                    answer.send_trailers(fields.collect()).unwrap();
+                }
+            }
+        });
+        TcpStream::connect(address).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_its_message_and_a_status_is_an_error() {
+        let fine = server(b"\0\0\0\0\x02ok", &[("grpc-status", "0")]).await;
+        assert_eq!(unary(fine, &CALL).await, Ok(Bytes::from_static(b"ok")));
+        let refused = server(b"", &[("grpc-status", "12"), ("grpc-message", "no such call")]).await;
+        let expected = CallError::Status { code: 12, message: "no such call".to_owned() };
+        assert_eq!(unary(refused, &CALL).await, Err(expected));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_answer_is_told_as_such() {
+        let long = Box::leak(vec![0; 200].into_boxed_slice());
+        for body in [&b""[..], b"\0\0", b"\x01\0\0\0\x01x", b"\0\0\0\0\x09x", long] {
+            let stream = server(body, &[]).await;
+            assert!(matches!(unary(stream, &CALL).await, Err(CallError::Broken(_))), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn timeouts_have_at_most_eight_digits() {
+        assert_eq!(timeout(Duration::from_secs(1)), "1000m");
+        assert_eq!(timeout(Duration::from_secs(200_000)), "200000S");
+        assert_eq!(timeout(Duration::MAX), "99999999S");
+    }
+}

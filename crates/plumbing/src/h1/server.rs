@@ -1,0 +1,198 @@
+//! One accepted connection: request after request, until it ends.
+
+use super::closing;
+use super::exchange::{After, exchange};
+use super::incoming::Incoming;
+use super::limits::BUFFER_BYTES;
+use super::lines::Scan;
+use super::link::Link;
+use super::malformed::Malformed;
+use super::presence::Doubt;
+use super::request::{self, Head};
+use crate::wheel::{Sleep, Wheel};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use std::fmt::Display;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// Limits of connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// A head must be complete this long after its first byte; the first one
+    /// after the connection began. Then the connection ends without a word.
+    pub head_timeout: Duration,
+    /// Largest head, in bytes; beyond: 431.
+    pub head_bytes_max: usize,
+    /// An answer may end before its request has come in full. True: what is
+    /// left is read away, within limits, and the connection goes on. False: it
+    /// ends then, as the reference's does in full-duplex mode.
+    pub reuse_after_early_answer: bool,
+}
+
+impl Default for Settings {
+    /// The reference's: 60 s, 1 MiB.
+    fn default() -> Settings {
+        Settings { head_timeout: Duration::from_secs(60), head_bytes_max: 1 << 20, reuse_after_early_answer: true }
+    }
+}
+
+/// What serving a connection needs of whoever owns it.
+pub struct Conditions<G> {
+    /// Its limits.
+    pub settings: Settings,
+    /// Timers of the worker that it runs on.
+    pub wheel: Wheel,
+    /// Asked at once when a client has ended its direction, and then every
+    /// 25 ms while that or a backlog leaves its presence in doubt: is it gone?
+    /// `|_| false` goes on serving until writing fails.
+    pub gone: G,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub enum End {
+    /// It is closed.
+    Closed,
+    /// It went to an [`super::OnUpgrade`].
+    Upgraded,
+    /// It began with HTTP/2's preface: the socket, and what was read of it.
+    Http2(TcpStream, Bytes),
+}
+
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Serves a connection until it ends. `drain`: once it is ready, the request
+/// that is served is the last; without one the connection ends at once.
+///
+/// The handler's future, and then its answer's body, are dropped as soon as
+/// the client has gone. Set `TCP_NODELAY` before.
+pub async fn serve<H, F, B, G, D>(socket: TcpStream, conditions: Conditions<G>, drain: D, handler: H) -> End
+where
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Display,
+    G: Fn(Doubt) -> bool,
+    D: Future<Output = ()>,
+{
+    let link = Link::new(socket);
+    let _open = Open(&link);
+    let drain = pin!(drain);
+    let mut drain = Drain { signal: drain, begun: false };
+    let mut since = Some(Instant::now());
+    loop {
+        let mut waiting = Waiting { link: &link, conditions: &conditions, since, timer: None, scan: Scan::default() };
+        let next = std::future::poll_fn(|cx| waiting.poll(&mut drain, cx)).await;
+        // What is done for one request lives in one box, so that a connection
+        // that is idle is small.
+        let after = match next {
+            Next::Ended => return End::Closed,
+            Next::Http2 => return preface(&link),
+            Next::Malformed(what) => Box::pin(closing::refuse(&link, &conditions.wheel, what)).await,
+            Next::Request(head) => Box::pin(exchange(&link, &conditions, &mut drain, *head, &handler)).await,
+        };
+        match after {
+            After::Next => since = None,
+            After::Closed => return End::Closed,
+            After::Upgraded => return End::Upgraded,
+        }
+    }
+}
+
+/// A handler may have left parts of a request anywhere; the connection ends
+/// with its driver all the same.
+struct Open<'a>(&'a Link);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn preface(link: &Link) -> End {
+    let mut state = link.state();
+    let read = std::mem::take(&mut state.inbox.bytes).freeze();
+    match state.socket.take() {
+        Some(socket) => End::Http2(socket, read),
+        None => End::Closed,
+    }
+}
+
+/// The owner's wish that the connection ends.
+pub(super) struct Drain<'d, D> {
+    signal: Pin<&'d mut D>,
+    begun: bool,
+}
+
+impl<D: Future<Output = ()>> Drain<'_, D> {
+    /// True once it was uttered.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        self.begun = self.begun || self.signal.as_mut().poll(cx).is_ready();
+        self.begun
+    }
+}
+
+enum Next {
+    Request(Box<Head>),
+    Malformed(Malformed),
+    Http2,
+    Ended,
+}
+
+/// Waits for a head.
+struct Waiting<'a, G> {
+    link: &'a Arc<Link>,
+    conditions: &'a Conditions<G>,
+    /// When the head began to come.
+    since: Option<Instant>,
+    timer: Option<Sleep>,
+    scan: Scan,
+}
+
+impl<G> Waiting<'_, G> {
+    fn poll<D: Future<Output = ()>>(&mut self, drain: &mut Drain<'_, D>, cx: &mut Context<'_>) -> Poll<Next> {
+        let settings = &self.conditions.settings;
+        let mut state = self.link.state();
+        loop {
+            let first = state.turn == 0;
+            let input = &mut state.inbox.bytes;
+            if first && !input.is_empty() && H2_PREFACE.starts_with(&input[..input.len().min(H2_PREFACE.len())]) {
+                if input.len() >= H2_PREFACE.len() {
+                    return Poll::Ready(Next::Http2);
+                }
+            } else {
+                match request::head(input, &mut self.scan, settings.head_bytes_max) {
+                    Ok(None) => {}
+                    Ok(Some(head)) => return Poll::Ready(Next::Request(Box::new(head))),
+                    Err(what) => return Poll::Ready(Next::Malformed(what)),
+                }
+            }
+            if state.inbox.ended || (state.inbox.bytes.is_empty() && drain.poll(cx)) {
+                return Poll::Ready(Next::Ended);
+            }
+            match state.poll_fill(cx) {
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(Next::Ended),
+                Poll::Pending => break,
+            }
+        }
+        state.inbox.rest();
+        let idle = state.inbox.bytes.is_empty();
+        drop(state);
+        if idle && self.since.is_none() {
+            return Poll::Pending;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let timer = self.timer.get_or_insert_with(|| self.conditions.wheel.sleep_until(since + settings.head_timeout));
+        Pin::new(timer).poll(cx).map(|()| Next::Ended)
+    }
+}
+
+const _: () = assert!(H2_PREFACE.len() < BUFFER_BYTES[0]);

@@ -1,0 +1,48 @@
+//! Messages on the wire.
+//!
+//! | job | module |
+//! | --- | --- |
+//! | stats, from sidecars and activators to the autoscaler | [`stats`] |
+//! | the health check of gRPC servers | [`health`] |
+//!
+//! The structs are written by hand, since a compiler for protocol files is a
+//! heavy thing to need for six messages. Field numbers are the wire contract:
+//! never change one, never use one again.
+
+pub mod health;
+pub mod stats;
+
+use prost::Message;
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// More than the reader takes.
+    #[error("a message of {bytes} bytes; at most {most} are taken")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// What is taken.
+        most: usize,
+    },
+    /// Not in the format.
+    #[error("{0}")]
+    Format(#[from] prost::DecodeError),
+}
+
+/// Reads one message of at most `most` bytes.
+///
+/// # Errors
+/// When it is longer, or no message of this kind.
+pub fn decode<M: Message + Default>(bytes: &[u8], most: usize) -> Result<M, Malformed> {
+    if bytes.len() > most {
+        return Err(Malformed::TooLong { bytes: bytes.len(), most });
+    }
+    Ok(M::decode(bytes)?)
+}
+
+/// The message's bytes. Zero values are left out, fields stand in the order
+/// of their numbers.
+pub fn encode<M: Message>(message: &M) -> Vec<u8> {
+    message.encode_to_vec()
+}

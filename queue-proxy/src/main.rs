@@ -1,0 +1,117 @@
+//! The sidecar as a program: environment, listeners, signals, exit code.
+//!
+//! One worker on the main thread: the app beside it wants the cores.
+
+use plumbing::env::Env;
+use plumbing::fds::{self, Budget};
+use plumbing::listen::listen;
+use plumbing::shutdown::Shutdown;
+use plumbing::telemetry::{self, Format};
+use plumbing::worker::Worker;
+use plumbing::{clock, duration};
+use queue_proxy::env::{self, Ports, Settings};
+use queue_proxy::{Links, Sockets};
+use std::io::Write;
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+fn main() -> ExitCode {
+    // The clock's anchor: before anything is measured.
+    let _ = clock::now();
+    let mut env = Env::new(std::env::vars_os());
+    let settings = env::read(&mut env, |file| file.is_file());
+    let settings = match env.finish(settings) {
+        Ok(settings) => settings,
+        Err(faults) => {
+            let _ = write!(std::io::stderr(), "{faults}");
+            return ExitCode::FAILURE;
+        }
+    };
+    telemetry::install(Format::Json, level(&settings.log.level));
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(serve(settings)),
+        Err(error) => not_brought_up(&error.to_string()),
+    }
+}
+
+/// Serves until a signal, drains, and is done; a second signal ends at once.
+async fn serve(settings: Settings) -> ExitCode {
+    tracing::info!("Starting queue-proxy");
+    let (mut signals, sockets) = match (Signals::new(), bind(&settings.ports)) {
+        (Ok(signals), Ok(sockets)) => (signals, sockets),
+        (Err(error), _) => return not_brought_up(&error.to_string()),
+        (_, Err(error)) => return not_brought_up(&error),
+    };
+    if settings.tls.is_some() {
+        tracing::warn!("there are certificates, but this build does not serve TLS");
+    }
+    let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
+    let shutdown = Shutdown::new();
+    let links = Links { stats: None, worker: Worker::here(&shutdown, budget) };
+    let quiet = settings.config.drain.quiet;
+    let mut running = std::pin::pin!(queue_proxy::run(settings.config, sockets, links, shutdown.clone()));
+    tokio::select! {
+        () = &mut running => return not_brought_up("the sidecar ended by itself"),
+        () = signals.next() => {}
+    }
+    tracing::info!("Received TERM signal, attempting to gracefully shutdown servers.");
+    tracing::info!("Sleeping {} to allow K8s propagation of non-ready state", duration::text(quiet));
+    shutdown.drain();
+    tokio::select! {
+        () = running => {
+            tracing::info!("Shutdown complete, exiting...");
+            ExitCode::SUCCESS
+        }
+        () = signals.next() => ExitCode::FAILURE,
+    }
+}
+
+fn not_brought_up(error: &str) -> ExitCode {
+    tracing::error!(error, "Failed to bring up queue-proxy, shutting down.");
+    ExitCode::FAILURE
+}
+
+/// All listeners, or the first that cannot be had, in words.
+fn bind(ports: &Ports) -> Result<Sockets, String> {
+    let open = |name: &str, port: u16| -> Result<TcpListener, String> {
+        let fault = |error: std::io::Error| format!("{name} server failed to serve: listen tcp :{port}: bind: {error}");
+        let listener = listen(ports.address(port)).map_err(fault)?;
+        let port = listener.local_addr().map_err(fault)?.port();
+        tracing::info!("Starting http server {name}:{port}");
+        Ok(listener)
+    };
+    let mut sockets = Sockets::serving(open("main", ports.serving)?);
+    sockets.admin = Some(open("admin", ports.admin)?);
+    sockets.autometric = Some(open("metrics", ports.autometric)?);
+    Ok(sockets)
+}
+
+/// Unknown or none: as the reference's built-in configuration has it.
+fn level(name: &str) -> tracing::Level {
+    match name {
+        "debug" => tracing::Level::DEBUG,
+        "warn" => tracing::Level::WARN,
+        "error" | "dpanic" | "panic" | "fatal" => tracing::Level::ERROR,
+        _ => tracing::Level::INFO,
+    }
+}
+
+/// TERM and INT, from when it is made.
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals { term: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What the request path and `main` see of all this.
+
+use super::config::{Config, Metrics as MetricsConfig, Tracing};
+use super::facts::RequestFacts;
+use super::identity::Identity;
+use super::metrics::{Depth, Dropped, Metrics, Setup as MetricsSetup};
+use super::otlp::{Signal, Uplink};
+use super::request_log::{Lines, RequestLog, Template};
+use super::trace::{self, RequestTrace, Sampler, SpanQueue};
+use super::watch::Watch;
+use policy::compat::Compat;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who is observed, and how.
+pub struct Setup {
+    /// Names of the pod and of what it serves.
+    pub who: Identity,
+    /// Strict: flaws included.
+    pub compat: Compat,
+    /// Host and port of the app, as labels show them.
+    pub app: (String, u16),
+    /// Reads how many places are taken; `None` without a limit.
+    pub depth: Option<Depth>,
+}
+
+/// Metrics, traces and the request log of one sidecar. Clones share them.
+/// With all of them off it does nothing, at no cost.
+#[derive(Clone)]
+pub struct Observer {
+    inner: Option<Arc<Inner>>,
+}
+
+/// What is switched on.
+pub(super) struct Inner {
+    pub(super) compat: Compat,
+    pub(super) app: (String, u16),
+    pub(super) metrics: Option<Arc<Metrics>>,
+    pub(super) tracer: Option<Tracer>,
+    pub(super) log: Option<RequestLog>,
+    metrics_to: Option<(Uplink, Duration)>,
+    spans_to: Option<SpansTo>,
+    resource: Vec<(String, String)>,
+    lines: Option<Lines>,
+    dropped: Arc<Dropped>,
+}
+
+pub(super) struct Tracer {
+    pub(super) sampler: Sampler,
+    pub(super) queue: SpanQueue,
+}
+
+enum SpansTo {
+    Stdout(Lines),
+    Collector(Uplink),
+}
+
+impl Observer {
+    /// Nothing is observed.
+    pub fn off() -> Observer {
+        Observer { inner: None }
+    }
+
+    /// Starts what the configuration asks for. The second part is what was
+    /// asked for and is not done, for the log.
+    pub fn start(config: Config, setup: Setup) -> (Observer, Vec<String>) {
+        let mut notices = config.notices;
+        let dropped = Arc::<Dropped>::default();
+        let resource = config.resource.resolve(&setup.who, setup.compat);
+        let template = config.request_log.and_then(|log| match Template::compile(&log.template) {
+            Ok(template) => Some((template, log.probes)),
+            Err(faults) => {
+                let head = "Error setting up request logger. Request logs will be unavailable.";
+                notices.extend(faults.iter().map(|fault| format!("{head} requestLogTemplate: {fault}")));
+                None
+            }
+        });
+        let wants_lines = template.is_some() || config.tracing == Tracing::Stdout;
+        let lines = wants_lines.then(|| Lines::to_stdout(dropped.clone()));
+        let log = template
+            .zip(lines.clone())
+            .map(|((template, probes), lines)| RequestLog::new(template, setup.who, setup.compat, probes, lines));
+        let metrics = (config.metrics != MetricsConfig::Off).then(|| {
+            let (app, dropped) = (setup.app.clone(), dropped.clone());
+            let setup =
+                MetricsSetup { compat: setup.compat, depth: setup.depth, resource: resource.clone(), app, dropped };
+            Arc::new(Metrics::new(setup))
+        });
+        let metrics_to = match config.metrics {
+            MetricsConfig::Otlp { export, every } => {
+                Some((Uplink::new(export, Signal::Metrics, dropped.clone()), every))
+            }
+            MetricsConfig::Off | MetricsConfig::Prometheus(_) => None,
+        };
+        let spans_to = match config.tracing {
+            Tracing::Off => None,
+            Tracing::Stdout => lines.clone().map(SpansTo::Stdout),
+            Tracing::Otlp(export) => Some(SpansTo::Collector(Uplink::new(export, Signal::Traces, dropped.clone()))),
+        };
+        let queue = SpanQueue::new(dropped.clone());
+        let tracer = spans_to.is_some().then_some(Tracer { sampler: config.sampler, queue });
+        if metrics.is_none() && tracer.is_none() && log.is_none() {
+            return (Observer::off(), notices);
+        }
+        let inner = Inner {
+            compat: setup.compat,
+            app: setup.app,
+            metrics,
+            tracer,
+            log,
+            metrics_to,
+            spans_to,
+            resource,
+            lines,
+            dropped,
+        };
+        (Observer { inner: Some(Arc::new(inner)) }, notices)
+    }
+
+    /// A request begins: before its head is changed, and before anything can refuse it.
+    pub fn begin(&self, facts: &RequestFacts<'_>) -> Watch {
+        let Some(inner) = &self.inner else { return Watch::off() };
+        let probe = facts.is_any_probe();
+        let labels = inner.metrics.as_ref().filter(|_| !probe).map(|metrics| metrics.labels(facts));
+        let trace = inner.tracer.as_ref().filter(|_| !probe).map(|tracer| RequestTrace::begin(facts, tracer.sampler));
+        let logged = inner.log.as_ref().filter(|log| !probe || log.probes).map(|log| log.capture(facts));
+        if labels.is_none() && trace.is_none() && logged.is_none() {
+            return Watch::off();
+        }
+        Watch::begin(inner.clone(), labels, trace, logged)
+    }
+
+    /// The counters, for the user metrics port; `None` when nothing is counted.
+    pub fn metrics(&self) -> Option<Arc<Metrics>> {
+        self.inner.as_ref()?.metrics.clone()
+    }
+
+    /// What had to be let go of so far.
+    pub fn dropped(&self) -> Option<Arc<Dropped>> {
+        self.inner.as_ref().map(|inner| inner.dropped.clone())
+    }
+
+    /// Sends what is to be sent, until `stop` is ready; then what is left,
+    /// within `longest`. A collector that hangs is left at once.
+    pub async fn run(&self, stop: impl Future<Output = ()>, longest: Duration) {
+        let Some(inner) = &self.inner else { return stop.await };
+        tokio::select! {
+            () = stop => {}
+            () = inner.send_metrics() => {}
+            () = inner.send_spans() => {}
+        }
+        let last = async { tokio::join!(inner.send_metrics_now(), inner.send_spans_now()) };
+        let _ = tokio::time::timeout(longest, last).await;
+    }
+
+    /// Waits until lines for standard output are written, at most so long.
+    /// The last thing before the process ends; blocks the thread.
+    pub fn close(&self, longest: Duration) {
+        if let Some(lines) = self.inner.as_ref().and_then(|inner| inner.lines.as_ref()) {
+            lines.flush(longest);
+        }
+    }
+}
+
+impl Inner {
+    async fn send_metrics(&self) {
+        let Some((_, every)) = &self.metrics_to else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(*every).await;
+            self.send_metrics_now().await;
+        }
+    }
+
+    async fn send_metrics_now(&self) {
+        if let (Some((uplink, _)), Some(metrics)) = (&self.metrics_to, &self.metrics) {
+            uplink.send_metrics(metrics).await;
+        }
+    }
+
+    async fn send_spans(&self) {
+        let Some(tracer) = &self.tracer else { return std::future::pending().await };
+        loop {
+            tracer.queue.ready().await;
+            self.send_spans_now().await;
+        }
+    }
+
+    async fn send_spans_now(&self) {
+        let (Some(tracer), Some(to)) = (&self.tracer, &self.spans_to) else { return };
+        while let Some(batch) = tracer.queue.take() {
+            let taken = match to {
+                SpansTo::Stdout(lines) => {
+                    for span in batch.spans() {
+                        lines.push(trace::line(span, &self.resource).as_bytes());
+                    }
+                    true
+                }
+                SpansTo::Collector(uplink) => uplink.send_spans(batch.spans(), &self.resource).await,
+            };
+            batch.settle(taken);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The log of requests: a line each, by a template of the operator's.
+//!
+//! Templates are Go's `text/template`, of which this is the part that such
+//! templates use (`docs/queue-proxy-telemetry.md` lists it). What lies outside
+//! of it is told by name at the start, and the log stays off, as the reference
+//! leaves it off for a template that does not parse. It is never half done.
+
+mod capture;
+mod check;
+mod escape;
+mod funcs;
+mod lex;
+mod number;
+mod parse;
+mod printf;
+mod program;
+mod run;
+mod url;
+mod value;
+mod write;
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod tests;
+
+pub use program::Template;
+
+pub(crate) use capture::{Captured, Entry};
+pub(crate) use write::Lines;
+
+use super::identity::Identity;
+use policy::compat::Compat;
+use std::cell::RefCell;
+use std::fmt::Write;
+
+/// The reference's template when none is configured.
+pub const DEFAULT_TEMPLATE: &str = concat!(
+    r#"{"httpRequest": {"requestMethod": "{{.Request.Method}}", "requestUrl": "{{js .Request.RequestURI}}", "#,
+    r#""requestSize": "{{.Request.ContentLength}}", "status": {{.Response.Code}}, "#,
+    r#""responseSize": "{{.Response.Size}}", "userAgent": "{{js .Request.UserAgent}}", "#,
+    r#""remoteIp": "{{js .Request.RemoteAddr}}", "serverIp": "{{.Revision.PodIP}}", "#,
+    r#""referer": "{{js .Request.Referer}}", "latency": "{{.Response.Latency}}s", "#,
+    r#""protocol": "{{.Request.Proto}}"}, "traceId": "{{.TraceID}}"}"#
+);
+
+thread_local! {
+    /// Where a line is put together; kept, so that lines allocate nothing.
+    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The log, switched on.
+pub(crate) struct RequestLog {
+    template: Template,
+    who: Identity,
+    compat: Compat,
+    /// True when probes are logged too.
+    pub(crate) probes: bool,
+    lines: Lines,
+}
+
+impl RequestLog {
+    pub(crate) fn new(template: Template, who: Identity, compat: Compat, probes: bool, lines: Lines) -> RequestLog {
+        RequestLog { template, who, compat, probes, lines }
+    }
+
+    /// Keeps what the template will want of a request.
+    pub(crate) fn capture(&self, facts: &super::facts::RequestFacts<'_>) -> Captured {
+        Captured::of(facts, self.template.headers())
+    }
+
+    /// Writes a request's line.
+    pub(crate) fn write(&self, request: &Captured, code: u16, size: u64, seconds: f64) {
+        let entry = Entry { request, code, size, seconds, who: &self.who };
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            self.template.line(&entry, self.compat, line);
+            self.lines.push(line.as_bytes());
+        });
+    }
+}
+
+impl Template {
+    /// A line, with its end: what the template makes of a request, or that it
+    /// cannot be run.
+    pub(crate) fn line(&self, entry: &Entry<'_>, compat: Compat, line: &mut String) {
+        if self.run(entry, compat, line).is_ok() {
+            return;
+        }
+        line.clear();
+        let (method, code) = (entry.request.method.as_str(), entry.code);
+        let _ = write!(line, "Invalid request log template: method: {method}, response code: {code}, latency: ");
+        super::go_text::float(line, entry.seconds);
+        line.push_str(", url: ");
+        url::write(line, &entry.request.target);
+        line.push('\n');
+    }
+}

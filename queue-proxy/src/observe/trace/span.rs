@@ -1,0 +1,42 @@
+//! A finished span.
+
+use super::context::{Context, SpanId};
+use crate::observe::metrics::{Attribute, Scope};
+use policy::moment::Moment;
+use std::fmt::Write;
+
+/// What a span stands for; the numbers are OpenTelemetry's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Internal = 1,
+    Server = 2,
+    Client = 3,
+}
+
+/// One of them, ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) scope: Scope,
+    pub(crate) place: Context,
+    /// All zeros for a root.
+    pub(crate) parent: SpanId,
+    /// True when the parent is another process's.
+    pub(crate) remote_parent: bool,
+    /// `tracestate`, as it came.
+    pub(crate) state: String,
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    pub(crate) attributes: Vec<(&'static str, Attribute)>,
+    pub(crate) failed: bool,
+    /// Spans below it.
+    pub(crate) children: u32,
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(crate) fn hex(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+}

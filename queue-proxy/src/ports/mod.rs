@@ -1,0 +1,4 @@
+//! The ports beside the main one.
+
+pub(crate) mod admin;
+pub(crate) mod autometric;

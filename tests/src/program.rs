@@ -1,0 +1,162 @@
+//! The sidecar as a process of its own: the real binary, on ports that the
+//! system chooses.
+
+use crate::floor::binaries;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often something is looked for.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What a stock controller passes, but for the ports.
+const STOCK: &[(&str, &str)] = &[
+    ("CONTAINER_CONCURRENCY", "0"),
+    ("QUEUE_SERVING_PORT", "0"),
+    ("QUEUE_SERVING_TLS_PORT", "0"),
+    ("REVISION_TIMEOUT_SECONDS", "300"),
+    ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", "0"),
+    ("REVISION_IDLE_TIMEOUT_SECONDS", "0"),
+    ("SERVING_LOGGING_CONFIG", ""),
+    ("SERVING_LOGGING_LEVEL", "info"),
+    ("SERVING_NAMESPACE", "ns1"),
+    ("SERVING_SERVICE", "svc1"),
+    ("SERVING_CONFIGURATION", "cfg1"),
+    ("SERVING_REVISION", "rev1"),
+    ("SERVING_POD", "pod-1"),
+    ("SERVING_POD_IP", "10.0.0.7"),
+    ("SERVING_READINESS_PROBE", r#"{"tcpSocket":{"host":"127.0.0.1"},"successThreshold":1}"#),
+    ("ZEROSCALE_BIND", "127.0.0.1"),
+    ("ZEROSCALE_ADMIN_PORT", "0"),
+    ("ZEROSCALE_METRICS_PORT", "0"),
+];
+
+/// A sidecar that runs; killed when it is dropped.
+pub struct Program {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+    readers: Vec<JoinHandle<()>>,
+    /// Its main port.
+    pub main: SocketAddr,
+    /// The stop hook's.
+    pub admin: SocketAddr,
+    /// The scraped one.
+    pub metrics: SocketAddr,
+}
+
+impl Program {
+    /// In front of `app`, with changes to the stock environment; ready to be
+    /// connected to.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn start(app: SocketAddr, changes: &[(&str, &str)]) -> Program {
+        let mut child = spawn(app, changes, &[]);
+        let lines = Arc::default();
+        let readers = vec![follow(child.stdout.take(), &lines), follow(child.stderr.take(), &lines)];
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut program = Program { child, lines, readers, main: nowhere, admin: nowhere, metrics: nowhere };
+        program.main = program.port("main");
+        program.admin = program.port("admin");
+        program.metrics = program.port("metrics");
+        program
+    }
+
+    /// The port of one of its servers, from its log.
+    fn port(&mut self, server: &str) -> SocketAddr {
+        let mark = format!("Starting http server {server}:");
+        let began = Instant::now();
+        loop {
+            let found = self.lines().iter().find_map(|line| {
+                let digits = line.split_once(&mark)?.1;
+                digits[..digits.find(|c: char| !c.is_ascii_digit())?].parse::<u16>().ok()
+            });
+            if let Some(port) = found {
+                return (Ipv4Addr::LOCALHOST, port).into();
+            }
+            let ended = self.child.try_wait().expect("its state is known");
+            assert!(ended.is_none() && began.elapsed() < PATIENCE, "no {server} server: {:#?}", self.lines());
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// What it has written so far, to both streams.
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends TERM.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
+    }
+
+    /// True while it runs.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_none())
+    }
+
+    /// Waits for its end; the exit code, -1 after a signal.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub async fn ended(&mut self) -> i32 {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its state is known") {
+                self.readers.drain(..).for_each(|reader| drop(reader.join()));
+                return status.code().unwrap_or(-1);
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end: {:#?}", self.lines());
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs it to its end, with changes to the stock environment and without the
+/// `removed` variables: exit code, and the lines on standard error.
+///
+/// # Panics
+/// When it cannot be run.
+pub fn run(changes: &[(&str, &str)], removed: &[&str]) -> (i32, Vec<String>) {
+    let child = spawn((Ipv4Addr::LOCALHOST, 1).into(), changes, removed);
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().unwrap_or(-1), text.lines().map(str::to_owned).collect())
+}
+
+fn spawn(app: SocketAddr, changes: &[(&str, &str)], removed: &[&str]) -> Child {
+    let binary = binaries::queue_proxy().expect("the binary");
+    let mut command = Command::new(binary);
+    command.env_clear().envs(STOCK.iter().copied());
+    command.env("USER_PORT", app.port().to_string()).env("ZEROSCALE_APP_ADDR", app.ip().to_string());
+    command.envs(changes.iter().copied());
+    for name in removed {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn follow(stream: Option<impl Read + Send + 'static>, into: &Arc<Mutex<Vec<String>>>) -> JoinHandle<()> {
+    let (stream, into) = (stream.expect("a pipe"), into.clone());
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            into.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        }
+    })
+}
