@@ -126,8 +126,10 @@ impl Kept {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(frame) => frame?,
             };
+            // A copy, of just these bytes: the connection's read buffer, of which
+            // they are a part, is larger and must not be kept for as long.
             if let Some(bytes) = frame
-                && !state.keep(bytes)
+                && !state.keep(Bytes::copy_from_slice(&bytes))
             {
                 return Poll::Ready(Ok(Filled::NoMemory));
             }
