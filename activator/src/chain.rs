@@ -248,8 +248,9 @@ fn carry(
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
     if let Some((client, pod)) = switch.zip(pod_side) {
-        let life = later(&revision.spec().timeouts).upgrade;
-        let joined = tunnel::join(client, pod, life, caller.worker.wheel().clone(), guard);
+        let timeouts = later(&revision.spec().timeouts);
+        let limits = tunnel::Limits { life: timeouts.upgrade, idle: timeouts.idle };
+        let joined = tunnel::join(client, pod, limits, caller.worker.wheel().clone(), guard);
         let stop = shutdown.clone();
         caller.worker.spawn(shutdown.track(async move {
             tokio::select! { () = joined => {}, () = stop.stopping() => {} }

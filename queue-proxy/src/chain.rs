@@ -2,8 +2,8 @@
 
 use crate::probes;
 use crate::sidecar::{Inside, Sidecar};
-use http::header::HeaderValue;
-use http::{Request, Response, StatusCode, Version, request};
+use http::header::{CONTENT_LENGTH, COOKIE, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use plumbing::body::{Body, Guard};
@@ -71,14 +71,15 @@ struct Arrival {
     head: Head,
     parts: request::Parts,
     incoming: Incoming,
-    /// Set when the client asks for another protocol.
-    switch: Option<OnUpgrade>,
+    /// Set when the client asks for another protocol: which.
+    switch: Option<(OnUpgrade, HeaderValue)>,
 }
 
 impl Arrival {
     fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
-        let switch = headers::upgrade_protocol(request.headers()).map(|_| hyper::upgrade::on(&mut request));
+        let switch =
+            headers::upgrade_protocol(request.headers()).map(|asked| (hyper::upgrade::on(&mut request), asked));
         let (mut parts, incoming) = request.into_parts();
         // A client that is not trusted cannot pose as a prober.
         let by_agent = sidecar.config.in_pod && sidecar.config.trust.peers.contains(caller.ip());
@@ -89,9 +90,27 @@ impl Arrival {
         if head.probe.is_none() {
             parts.extensions.clear();
             target::to_app(&mut parts, sidecar.config.app);
-            headers::to_app(&mut parts.headers, caller.ip());
+            headers::to_app(&mut parts.headers, caller.ip(), sidecar.config.compat);
+            frame(&mut parts, &incoming);
         }
         Arrival { head, parts, incoming, switch }
+    }
+}
+
+/// Says what the next hop cannot know by itself: that a request of a kind that
+/// has a body has none; and that the cookies HTTP/2 may split are one field.
+fn frame(parts: &mut request::Parts, incoming: &Incoming) {
+    let empty = hyper::body::Body::is_end_stream(incoming);
+    let bodied = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
+    if empty && bodied && parts.version != Version::HTTP_2 {
+        parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() > 1
+        && parts.version == Version::HTTP_2
+        && let Ok(cookie) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..]))
+    {
+        parts.headers.insert(COOKIE, cookie);
     }
 }
 
@@ -117,7 +136,7 @@ async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>,
 /// until both ends of an upgraded connection have closed.
 fn carry(
     (response, checkin): Answer,
-    switch: Option<OnUpgrade>,
+    switch: Option<(OnUpgrade, HeaderValue)>,
     mut limits: Limits,
     sidecar: &Sidecar,
     caller: &Caller,
@@ -130,7 +149,15 @@ fn carry(
             let text = "the app switched protocols without being asked";
             return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
         }
-        (true, Some(client)) => {
+        (true, Some((client, asked))) => {
+            let got = headers::upgrade_protocol(response.headers());
+            if !got.as_ref().is_some_and(|got| got.as_bytes().eq_ignore_ascii_case(asked.as_bytes())) {
+                let words = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+                let got = words(got.as_ref().map_or(&b""[..], HeaderValue::as_bytes));
+                let asked = words(asked.as_bytes());
+                let text = format!("backend tried to switch protocol \"{got}\" when \"{asked}\" was requested");
+                return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
+            }
             let mut response = response;
             let app = hyper::upgrade::on(&mut response);
             (response, Some((client, app)))
@@ -145,7 +172,8 @@ fn carry(
     if let Some((client, app)) = switched {
         let wheel = caller.worker.wheel().clone();
         let life = sidecar.config.timeouts.upgrade;
-        let joined = tunnel::join(client, app, life, wheel, guard);
+        let joined =
+            tunnel::join(client, app, tunnel::Limits { life, idle: sidecar.config.timeouts.idle }, wheel, guard);
         sidecar.track(&caller.worker, joined);
         return Response::from_parts(parts, Body::empty());
     }

@@ -6,15 +6,18 @@ use plumbing::env::Env;
 use plumbing::fds::{self, Budget};
 use plumbing::listen::listen;
 use plumbing::shutdown::Shutdown;
-use plumbing::telemetry::{self, Format};
 use plumbing::worker::Worker;
 use plumbing::{clock, duration};
 use queue_proxy::env::{self, Ports, Settings};
+use queue_proxy::observe::process_log::ProcessLog;
 use queue_proxy::{Links, Sockets};
 use std::io::Write;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What the log calls the build.
+const COMMIT: &str = env!("CARGO_PKG_VERSION");
 
 fn main() -> ExitCode {
     // The clock's anchor: before anything is measured.
@@ -28,7 +31,11 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    telemetry::install(Format::Json, level(&settings.log.level));
+    let (log, fault) = ProcessLog::new(&settings.log.config, &settings.log.level, &settings.identity, COMMIT);
+    log.install();
+    if let Some(fault) = fault {
+        tracing::warn!(error = fault, "the logging configuration is of no use; the default one is");
+    }
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(serve(settings)),
         Err(error) => not_brought_up(&error.to_string()),
@@ -85,16 +92,6 @@ fn bind(ports: &Ports) -> Result<Sockets, String> {
     sockets.admin = Some(open("admin", ports.admin)?);
     sockets.autometric = Some(open("metrics", ports.autometric)?);
     Ok(sockets)
-}
-
-/// Unknown or none: as the reference's built-in configuration has it.
-fn level(name: &str) -> tracing::Level {
-    match name {
-        "debug" => tracing::Level::DEBUG,
-        "warn" => tracing::Level::WARN,
-        "error" | "dpanic" | "panic" | "fatal" => tracing::Level::ERROR,
-        _ => tracing::Level::INFO,
-    }
 }
 
 /// TERM and INT, from when it is made.

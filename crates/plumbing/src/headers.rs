@@ -1,7 +1,9 @@
 //! Header names, and what happens to headers on the way through.
 
+use crate::forwarded;
 use crate::trust::Trust;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use policy::compat::Compat;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -137,7 +139,8 @@ fn has_token(value: &HeaderValue, token: &str) -> bool {
 
 /// What the sidecar changes on the way to the app: marks and routing headers
 /// go. (The client's host comes back in [`crate::target::to_app`].)
-pub fn to_app(fields: &mut HeaderMap, peer: IpAddr) {
+pub fn to_app(fields: &mut HeaderMap, peer: IpAddr, compat: Compat) {
+    forwarded::add(fields, compat);
     fields.remove(OFFER);
     fields.remove(SERVING_REVISION);
     fields.remove(SERVING_NAMESPACE);
@@ -246,7 +249,7 @@ mod tests {
     fn the_app_sees_no_mark() {
         let mut fields =
             map(&[("host", "shop.example"), ("x-zeroscale-offer", "aa"), ("k-proxy-request", "activator")]);
-        to_app(&mut fields, PEER);
+        to_app(&mut fields, PEER, Compat::Better);
         let seen = map(&[("host", "shop.example"), ("k-proxy-request", "activator"), ("x-forwarded-for", "192.0.2.9")]);
         assert_eq!(fields, seen);
     }

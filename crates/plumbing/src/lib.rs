@@ -29,6 +29,7 @@ pub mod env;
 pub mod fault;
 pub mod fds;
 pub mod forward;
+pub mod forwarded;
 pub mod grpc;
 pub mod h1;
 pub mod head;

@@ -57,12 +57,18 @@ impl Refusal {
     /// The answer.
     pub fn response(&self) -> Response<Body> {
         let mut text = self.text.clone().into_owned();
-        text.push('\n');
+        // As the reference writes them: a passed limit is the bare text.
+        let timeout = matches!(self.reason, Reason::FirstByteTimeout | Reason::IdleTimeout | Reason::TotalTimeout);
+        if !timeout {
+            text.push('\n');
+        }
         let mut response = Response::new(Body::full(Bytes::from(text)));
         *response.status_mut() = self.status;
         let fields = response.headers_mut();
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if !timeout {
+            fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
         fields.insert(headers::REASON, HeaderValue::from_static(self.reason.code()));
         if let Some(span) = self.retry_after {
             fields.insert(RETRY_AFTER, HeaderValue::from(span.as_secs().max(1)));
