@@ -1,6 +1,6 @@
 //! The request path of the activator, one function, outermost step first.
 
-use crate::offer::{self, Handback};
+use crate::offer;
 use crate::revision::{Inside, Pod, Revision};
 use crate::wait::Waiter;
 use crate::{Activator, report, suspect};
@@ -12,14 +12,14 @@ use hyper::upgrade::OnUpgrade;
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::forward::{Answer, Break, SendError};
+use plumbing::forward::{Answer, SendError};
 use plumbing::head::{Head, Probe};
 use plumbing::limiter::Permit;
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
 use plumbing::shutdown::Shutdown;
-use plumbing::{headers, target, tunnel};
+use plumbing::{headers, probe, target, tunnel};
 use policy::compat::Compat;
 use policy::revision::Timeouts;
 use std::sync::Arc;
@@ -168,7 +168,6 @@ async fn send(
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
-                debug_assert!(matches!(why, Handback::Full | Handback::NotSent));
                 Sent::Back { doubt: true }
             }
             None => {
@@ -261,19 +260,11 @@ fn carry(
     Response::from_parts(parts, Body::carried(incoming, limits, guard, Some(checkin)))
 }
 
-fn answer_probe(probe: &Probe, shutdown: &Shutdown) -> Response<Body> {
-    match probe {
+fn answer_probe(asked: &Probe, shutdown: &Shutdown) -> Response<Body> {
+    match asked {
         _ if shutdown.is_draining() => Refusal::new(Reason::Draining).response(),
         Probe::Activator => Response::new(Body::full(Bytes::from_static(b"activator"))),
-        Probe::Ingress { hash: Some(hash) } if !hash.is_empty() => {
-            let mut response = Response::new(Body::empty());
-            response.headers_mut().insert(headers::NETWORK_HASH, hash.clone());
-            response
-        }
-        Probe::Ingress { .. } => {
-            let text = "a probe request must contain a non-empty \"K-Network-Hash\" header";
-            Refusal::because(Reason::Malformed, text).response()
-        }
+        Probe::Ingress { hash } => probe::ingress(hash.as_ref()),
         Probe::Readiness => Refusal::because(Reason::Malformed, "unexpected probe header value: \"queue\"").response(),
         Probe::Unexpected { value } => {
             Refusal::because(Reason::Malformed, format!("unexpected probe header value: \"{value}\"")).response()
@@ -282,12 +273,7 @@ fn answer_probe(probe: &Probe, shutdown: &Shutdown) -> Response<Body> {
 }
 
 fn fault(revision: &Revision, pod: &Pod, failed: SendError) -> Refusal {
-    let (reason, error) = match failed {
-        SendError::NotSent { error, .. } => (Reason::ConnectFailed, error),
-        SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
-        SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
-        SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
-    };
+    let (reason, error) = failed.into_reason();
     tracing::warn!(revision = %revision.id, pod = %pod.name, %reason, error, "a request failed at a pod");
     Refusal::new(reason)
 }

@@ -43,12 +43,8 @@ pub struct Sockets {
 pub struct Links {
     /// What the platform knows.
     pub world: watch::Receiver<Arc<Snapshot>>,
-    /// Where its stats go, once a second and on the first request at zero.
-    pub stats: StatSink,
     /// Who serves its connections.
     pub workers: Workers,
-    /// Where it says which terminating pods still have requests of its.
-    pub holding: watch::Sender<Arc<Holding>>,
 }
 
 /// An activator. Clones share it.
@@ -80,7 +76,9 @@ pub struct RevisionLoad {
 }
 
 impl Activator {
-    /// Without revisions; [`run`] feeds it.
+    /// Without revisions; [`run`] feeds it. Its stats go to `stats`, once a
+    /// second and on the first request at zero; by `holding` it says which
+    /// terminating pods still have requests of its.
     pub fn new(config: Config, stats: StatSink, holding: watch::Sender<Arc<Holding>>) -> Activator {
         let budget = PrefixBudget::new(config.held_bytes_max);
         let table = table::Table::new(retire::Retirement::new(holding));

@@ -5,6 +5,7 @@ use crate::Activator;
 use crate::revision::Revision;
 use plumbing::clock;
 use policy::stat::{Stat, StatBatch};
+use policy::timeline::MeterReport;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// Tells that a revision has its first request.
 pub(crate) fn poke(activator: &Activator, revision: &Revision) {
-    let stat = stat(activator, 1.0, 1.0);
+    let stat = stat(activator, &MeterReport::ANNOUNCEMENT);
     activator.shared.stats.send(StatBatch { at: clock::now(), stats: vec![(revision.id.clone(), stat)], poke: true });
 }
 
@@ -24,7 +25,7 @@ pub(crate) async fn run(activator: Activator) {
         let mut stats = Vec::new();
         for revision in &revisions {
             if let Some(report) = revision.tick() {
-                let stat = stat(&activator, report.average_concurrency, report.request_count);
+                let stat = stat(&activator, &report);
                 stats.push((revision.id.clone(), stat));
             }
         }
@@ -36,12 +37,12 @@ pub(crate) async fn run(activator: Activator) {
     }
 }
 
-fn stat(activator: &Activator, average_concurrency: f64, request_count: f64) -> Stat {
+fn stat(activator: &Activator, report: &MeterReport) -> Stat {
     Stat {
         pod_name: activator.shared.config.pod_name.clone(),
-        average_concurrency,
+        average_concurrency: report.average_concurrency,
         average_proxied_concurrency: 0.0,
-        request_count,
+        request_count: report.request_count,
         proxied_request_count: 0.0,
     }
 }

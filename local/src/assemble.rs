@@ -104,8 +104,8 @@ pub(crate) fn start(
     let deciding = tokio::spawn(autoscaler::run(autoscaler.clone(), links, control.clone())).abort_handle();
 
     let front = Shutdown::new();
-    let activator = Activator::new(activator_config(&settings), sink.clone(), holding.clone());
-    let links = activator::Links { world: world.clone(), stats: sink, workers, holding };
+    let activator = Activator::new(activator_config(&settings), sink, holding);
+    let links = activator::Links { world: world.clone(), workers };
     let sockets = activator::Sockets { serving: vec![listener] };
     let served = tokio::spawn(activator::run(activator.clone(), sockets, links, front.clone()));
 

@@ -13,14 +13,6 @@ use std::time::Duration;
 
 /// Knative's defaults that have no flag here.
 mod knative {
-    /// `max-scale-up-rate`.
-    pub(super) const MAX_SCALE_UP_RATE: f64 = 1000.0;
-    /// `max-scale-down-rate`.
-    pub(super) const MAX_SCALE_DOWN_RATE: f64 = 2.0;
-    /// `activator-capacity`.
-    pub(super) const ACTIVATOR_CAPACITY: f64 = 100.0;
-    /// `container-concurrency-target-default`.
-    pub(super) const TOTAL_CONCURRENCY: f64 = 100.0;
     /// `requests-per-second-target-default`.
     pub(super) const TOTAL_RPS: f64 = 200.0;
     /// The lowest target there may be.
@@ -123,15 +115,12 @@ fn scale(flags: &RunFlags) -> ScaleSpec {
         target: (total * flags.target_utilization_percentage / 100.0).max(knative::TARGET_MIN),
         total,
         target_burst_capacity: flags.target_burst_capacity,
-        activator_capacity: knative::ACTIVATOR_CAPACITY,
         panic_threshold: flags.panic_threshold_percentage / 100.0,
         stable_window: flags.window,
-        max_scale_up_rate: knative::MAX_SCALE_UP_RATE,
-        max_scale_down_rate: knative::MAX_SCALE_DOWN_RATE,
         scale_down_delay: flags.scale_down_delay,
         initial_scale: count(flags.min_scale),
         activation_scale: count(flags.activation_scale),
-        reachable: true,
+        ..ScaleSpec::KNATIVE
     }
 }
 
@@ -143,7 +132,7 @@ fn total(flags: &RunFlags) -> f64 {
         (MetricFlag::Concurrency, Some(target)) if flags.container_concurrency > 0 => target.min(limit),
         (MetricFlag::Concurrency, Some(target)) => target,
         (MetricFlag::Concurrency, None) if flags.container_concurrency > 0 => limit,
-        (MetricFlag::Concurrency, None) => knative::TOTAL_CONCURRENCY,
+        (MetricFlag::Concurrency, None) => ScaleSpec::KNATIVE.total,
     }
 }
 

@@ -9,7 +9,7 @@ use hyper::upgrade::OnUpgrade;
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::forward::{Answer, Break, SendError};
+use plumbing::forward::{Answer, SendError};
 use plumbing::head::Head;
 use plumbing::limiter::{Asked, Permit};
 use plumbing::reason::Reason;
@@ -135,7 +135,7 @@ async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>,
 /// Passes the app's answer on; slot and count last until its last byte, or
 /// until both ends of an upgraded connection have closed.
 fn carry(
-    (response, checkin): Answer,
+    (mut response, checkin): Answer,
     switch: Option<(OnUpgrade, HeaderValue)>,
     mut limits: Limits,
     sidecar: &Sidecar,
@@ -144,7 +144,7 @@ fn carry(
 ) -> Response<Body> {
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let guard: Guard = Box::new(held);
-    let (mut response, switched) = match (switching, switch) {
+    let switched = match (switching, switch) {
         (true, None) => {
             let text = "the app switched protocols without being asked";
             return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
@@ -158,11 +158,9 @@ fn carry(
                 let text = format!("backend tried to switch protocol \"{got}\" when \"{asked}\" was requested");
                 return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
             }
-            let mut response = response;
-            let app = hyper::upgrade::on(&mut response);
-            (response, Some((client, app)))
+            Some((client, hyper::upgrade::on(&mut response)))
         }
-        (false, _) => (response, None),
+        (false, _) => None,
     };
     headers::to_client(response.headers_mut(), true, switching);
     let (mut parts, incoming) = response.into_parts();
@@ -195,12 +193,7 @@ fn hand_back(nonce: &HeaderValue, why: &str, sidecar: &Sidecar) -> Response<Body
 }
 
 fn fault(sidecar: &Sidecar, failed: SendError) -> Refusal {
-    let (reason, error) = match failed {
-        SendError::NotSent { error, .. } => (Reason::ConnectFailed, error),
-        SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
-        SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
-        SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
-    };
+    let (reason, error) = failed.into_reason();
     tracing::warn!(pod = %sidecar.config.pod, %reason, error, "a request failed at the app");
     Refusal::new(reason)
 }

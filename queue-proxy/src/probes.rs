@@ -8,28 +8,21 @@ use plumbing::body::Body;
 use plumbing::conn::Caller;
 use plumbing::head::Probe;
 use plumbing::headers;
+use plumbing::probe;
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use policy::compat::Compat;
 
 /// Answers a probe; it is neither limited nor counted, and does not put the
 /// end of a drain off.
-pub(crate) async fn answer(sidecar: &Sidecar, caller: &Caller, probe: &Probe) -> Response<Body> {
+pub(crate) async fn answer(sidecar: &Sidecar, caller: &Caller, asked: &Probe) -> Response<Body> {
     if sidecar.drain.is_draining() {
         // Whoever asks is to send no more requests here.
         return Refusal::new(Reason::Draining).response();
     }
-    match probe {
+    match asked {
         Probe::Readiness => readiness(sidecar, caller).await,
-        Probe::Ingress { hash: Some(hash) } if !hash.is_empty() => {
-            let mut response = Response::new(Body::empty());
-            response.headers_mut().insert(headers::NETWORK_HASH, hash.clone());
-            response
-        }
-        Probe::Ingress { .. } => {
-            let text = "a probe request must contain a non-empty \"K-Network-Hash\" header";
-            Refusal::because(Reason::Malformed, text).response()
-        }
+        Probe::Ingress { hash } => probe::ingress(hash.as_ref()),
         Probe::Activator => unexpected("activator"),
         Probe::Unexpected { value } => unexpected(value),
     }

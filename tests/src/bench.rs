@@ -8,7 +8,7 @@ use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::moment::Moment;
-use policy::revision::{Aggregation, Bounds, Metric, RevisionId, RevisionSpec, ScaleSpec, WindowSpec};
+use policy::revision::{Aggregation, Bounds, RevisionId, RevisionSpec, ScaleSpec, WindowSpec};
 use policy::world::{Holding, Path, Pod, PodPhase, RevisionView, Routes, Snapshot, Trouble};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,21 +48,7 @@ pub fn spec(limit: u32) -> RevisionSpec {
         configuration: "svc".into(),
         container_concurrency: limit,
         timeouts: long_timeouts(),
-        scale: ScaleSpec {
-            metric: Metric::Concurrency,
-            target: 70.0,
-            total: 100.0,
-            target_burst_capacity: 211.0,
-            activator_capacity: 100.0,
-            panic_threshold: 2.0,
-            stable_window: seconds(60),
-            max_scale_up_rate: 1000.0,
-            max_scale_down_rate: 2.0,
-            scale_down_delay: seconds(0),
-            initial_scale: 0,
-            activation_scale: 1,
-            reachable: true,
-        },
+        scale: ScaleSpec { initial_scale: 0, activation_scale: 1, ..ScaleSpec::KNATIVE },
         windows: WindowSpec { stable: seconds(60), panic: seconds(6), aggregation: Aggregation::Linear },
         bounds: Bounds {
             min_scale: 0,
@@ -85,9 +71,9 @@ pub async fn bench(limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
     let shutdown = Shutdown::new();
     let mut config = Config::new("activator", Trust::nobody());
     change(&mut config);
-    let activator = Activator::new(config, sink.clone(), holding.clone());
+    let activator = Activator::new(config, sink, holding);
     let workers = Workers::only(Worker::here(&shutdown, Budget::unlimited()));
-    let links = Links { world: seen, stats: sink, workers, holding };
+    let links = Links { world: seen, workers };
     let sockets = Sockets { serving: vec![listener] };
     let ended = tokio::spawn(activator::run(activator.clone(), sockets, links, shutdown.clone()));
     let spec = spec(limit);

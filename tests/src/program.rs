@@ -2,6 +2,7 @@
 //! system chooses.
 
 use crate::floor::binaries;
+use crate::replay::cases::env::BASE;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,22 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often something is looked for.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What a stock controller passes, but for the ports.
-const STOCK: &[(&str, &str)] = &[
-    ("CONTAINER_CONCURRENCY", "0"),
+/// Beside what a stock controller passes: ports that the system chooses.
+const FREE_PORTS: &[(&str, &str)] = &[
     ("QUEUE_SERVING_PORT", "0"),
     ("QUEUE_SERVING_TLS_PORT", "0"),
-    ("REVISION_TIMEOUT_SECONDS", "300"),
-    ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", "0"),
-    ("REVISION_IDLE_TIMEOUT_SECONDS", "0"),
-    ("SERVING_LOGGING_CONFIG", ""),
-    ("SERVING_LOGGING_LEVEL", "info"),
-    ("SERVING_NAMESPACE", "ns1"),
-    ("SERVING_SERVICE", "svc1"),
-    ("SERVING_CONFIGURATION", "cfg1"),
-    ("SERVING_REVISION", "rev1"),
-    ("SERVING_POD", "pod-1"),
-    ("SERVING_POD_IP", "10.0.0.7"),
     ("SERVING_READINESS_PROBE", r#"{"tcpSocket":{"host":"127.0.0.1"},"successThreshold":1}"#),
     ("ZEROSCALE_BIND", "127.0.0.1"),
     ("ZEROSCALE_ADMIN_PORT", "0"),
@@ -143,7 +132,7 @@ pub fn run(changes: &[(&str, &str)], removed: &[&str]) -> (i32, Vec<String>) {
 fn spawn(app: SocketAddr, changes: &[(&str, &str)], removed: &[&str]) -> Child {
     let binary = binaries::queue_proxy().expect("the binary");
     let mut command = Command::new(binary);
-    command.env_clear().envs(STOCK.iter().copied());
+    command.env_clear().envs(BASE.iter().chain(FREE_PORTS).copied());
     command.env("USER_PORT", app.port().to_string()).env("ZEROSCALE_APP_ADDR", app.ip().to_string());
     command.envs(changes.iter().copied());
     for name in removed {

@@ -6,6 +6,8 @@
 
 use crate::body::Body;
 use crate::fds::Budget;
+use crate::h1::Break;
+use crate::reason::Reason;
 use crate::wheel::Wheel;
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
@@ -53,15 +55,17 @@ pub enum SendError {
     },
 }
 
-/// Where a request broke off that had been sent, or may have been.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Break {
-    /// Its own body failed: the client left, or sent what is no HTTP.
-    RequestBody,
-    /// The other side closed or reset before it answered.
-    BeforeAnswer,
-    /// The answer is no valid HTTP.
-    Answer,
+impl SendError {
+    /// The reason that an answer of ours gives for it, and what failed, for
+    /// the log.
+    pub fn into_reason(self) -> (Reason, String) {
+        match self {
+            SendError::NotSent { error, .. } => (Reason::ConnectFailed, error),
+            SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
+            SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
+            SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
+        }
+    }
 }
 
 /// The connections of one worker. Clones share it.

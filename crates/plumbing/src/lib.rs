@@ -9,7 +9,7 @@
 //! | waiting for a slot | [`limiter`] |
 //! | requests out | [`target`], [`forward`], [`tunnel`]; [`grpc`] (single calls) |
 //! | bodies | [`body`], [`replay`] |
-//! | answers of our own | [`reason`], [`refuse`] |
+//! | answers of our own | [`reason`], [`refuse`], [`probe`] |
 //! | stopping | [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
 //! | stats between components | [`stats`] |
@@ -38,6 +38,7 @@ pub mod limiter;
 pub mod listen;
 pub mod metrics;
 mod peer;
+pub mod probe;
 pub mod reason;
 pub mod refuse;
 pub mod replay;

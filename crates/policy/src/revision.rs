@@ -107,6 +107,26 @@ pub struct ScaleSpec {
     pub reachable: bool,
 }
 
+impl ScaleSpec {
+    /// Knative's defaults for the concurrency metric, where neither a limit nor
+    /// an annotation says otherwise (`config-autoscaler`).
+    pub const KNATIVE: ScaleSpec = ScaleSpec {
+        metric: Metric::Concurrency,
+        target: 70.0,
+        total: 100.0,
+        target_burst_capacity: 211.0,
+        activator_capacity: 100.0,
+        panic_threshold: 2.0,
+        stable_window: Duration::from_secs(60),
+        max_scale_up_rate: 1000.0,
+        max_scale_down_rate: 2.0,
+        scale_down_delay: Duration::ZERO,
+        initial_scale: 1,
+        activation_scale: 0,
+        reachable: true,
+    };
+}
+
 /// How a window weighs its seconds (`metric-aggregation-algorithm`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregation {

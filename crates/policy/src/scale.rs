@@ -308,24 +308,9 @@ pub(crate) fn whole(number: f64, compat: Compat) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::revision::Metric;
 
     fn spec() -> ScaleSpec {
-        ScaleSpec {
-            metric: Metric::Concurrency,
-            target: 70.0,
-            total: 100.0,
-            target_burst_capacity: 211.0,
-            activator_capacity: 100.0,
-            panic_threshold: 2.0,
-            stable_window: Duration::from_secs(60),
-            max_scale_up_rate: 1000.0,
-            max_scale_down_rate: 2.0,
-            scale_down_delay: Duration::ZERO,
-            initial_scale: 1,
-            activation_scale: 0,
-            reachable: true,
-        }
+        ScaleSpec::KNATIVE
     }
 
     fn second(seconds: i64) -> Moment {

@@ -347,7 +347,6 @@ impl Verdict {
 mod tests {
     use super::*;
     use crate::active::{Idle, Starting};
-    use crate::revision::Metric;
 
     const BOUNDS: Bounds = Bounds {
         min_scale: 0,
@@ -358,21 +357,7 @@ mod tests {
         progress_deadline: Duration::from_secs(600),
     };
 
-    const SPEC: ScaleSpec = ScaleSpec {
-        metric: Metric::Concurrency,
-        target: 70.0,
-        total: 100.0,
-        target_burst_capacity: 211.0,
-        activator_capacity: 100.0,
-        panic_threshold: 2.0,
-        stable_window: Duration::from_secs(60),
-        max_scale_up_rate: 1000.0,
-        max_scale_down_rate: 2.0,
-        scale_down_delay: Duration::ZERO,
-        initial_scale: 1,
-        activation_scale: 0,
-        reachable: true,
-    };
+    const SPEC: ScaleSpec = ScaleSpec::KNATIVE;
 
     const IDLE: Active = Active::No(Idle::NoTraffic);
     const BUSY_START: Active = Active::Starting(Starting::Queued);

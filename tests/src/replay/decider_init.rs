@@ -1,7 +1,6 @@
 //! `autoscaler/decider_init`: the first status, who is informed, and pokes.
 
 use super::row::{Verdict, differs, float, list, located, part, same};
-use super::spec::default_spec;
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::revision::ScaleSpec;
@@ -21,7 +20,7 @@ fn create(row: &Value, mode: Compat) -> Verdict {
         initial_scale: part(&row["initial_scale"])?,
         total: float(&row["total"])?,
         target_burst_capacity: float(&row["tbc"])?,
-        ..default_spec()
+        ..ScaleSpec::KNATIVE
     };
     same_status(row, Status::initial(&spec, mode))
 }

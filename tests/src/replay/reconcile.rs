@@ -2,7 +2,6 @@
 //! of activators. Whole reconciles are not judged here yet.
 
 use super::row::{Miss, Verdict, at, differs, float, part, same};
-use super::spec::default_spec;
 use policy::active::{Active, Activity, Idle, Standing, Starting};
 use policy::compat::Compat;
 use policy::revision::ScaleSpec;
@@ -49,7 +48,7 @@ fn activators(row: &Value) -> Verdict {
         total: float(&row["total"])?,
         target_burst_capacity: float(&row["tbc"])?,
         activator_capacity: float(&row["activator_capacity"])?,
-        ..default_spec()
+        ..ScaleSpec::KNATIVE
     };
     same("activators", part(&row["out"])?, num_activators(part(&row["ready"])?, &spec))
 }

@@ -6,7 +6,6 @@
 
 use super::reconcile::condition;
 use super::row::{Miss, Verdict, at, differs, int, part, same};
-use super::spec::default_spec;
 use policy::active::Activity;
 use policy::compat::Compat;
 use policy::revision::{Bounds, ScaleSpec};
@@ -59,7 +58,7 @@ pub(super) fn judge(row: &Value, mode: Compat) -> Verdict {
 }
 
 fn spec(row: &Value) -> Verdict<ScaleSpec> {
-    let default = default_spec();
+    let default = ScaleSpec::KNATIVE;
     Ok(ScaleSpec {
         target_burst_capacity: number(row, BURST)?.unwrap_or(default.target_burst_capacity),
         stable_window: span(row, WINDOW)?.unwrap_or(default.stable_window),

@@ -43,25 +43,6 @@ pub fn scale_spec(value: &Value) -> Verdict<ScaleSpec> {
     })
 }
 
-/// A spec with Knative's defaults, for rows that give only a few fields.
-pub fn default_spec() -> ScaleSpec {
-    ScaleSpec {
-        metric: Metric::Concurrency,
-        target: 70.0,
-        total: 100.0,
-        target_burst_capacity: 211.0,
-        activator_capacity: 100.0,
-        panic_threshold: 2.0,
-        stable_window: Duration::from_secs(60),
-        max_scale_up_rate: 1000.0,
-        max_scale_down_rate: 2.0,
-        scale_down_delay: Duration::ZERO,
-        initial_scale: 1,
-        activation_scale: 0,
-        reachable: true,
-    }
-}
-
 #[derive(Deserialize)]
 struct WindowRow {
     stable_window_s: u64,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The base environment of the README: what a stock controller passes.
-const BASE: &[(&str, &str)] = &[
+pub const BASE: &[(&str, &str)] = &[
     ("CONTAINER_CONCURRENCY", "0"),
     ("QUEUE_SERVING_PORT", "8012"),
     ("QUEUE_SERVING_TLS_PORT", "8112"),
