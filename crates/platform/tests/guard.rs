@@ -103,6 +103,26 @@ if os.path.exists("daemon"):
     floor.end().await;
 }
 
+/// As in a container that is entered from without, where process group and
+/// session have the number 0.
+#[test]
+fn a_killed_guard_is_no_trouble_in_a_pid_namespace_of_its_own() {
+    const NAMESPACE: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
+    let allowed = Command::new("unshare").args(NAMESPACE).arg("true").output();
+    if !allowed.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("SKIPPED: no PID namespaces here");
+        return;
+    }
+    let run = Command::new("unshare")
+        .args(NAMESPACE)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "a_killed_guard_leaves_nothing_and_the_pods_come_back"])
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success() && said.contains("1 passed") && !said.contains("panicked"), "{said}");
+}
+
 #[tokio::test]
 async fn the_guard_does_not_follow_the_signals_of_a_terminal() {
     let app = apps::python(r#"note_pid("pid"); serve(listen())"#);

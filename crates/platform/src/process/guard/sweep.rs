@@ -1,7 +1,7 @@
 //! Who descends from whom: one look at /proc, and whose an orphan is.
 
 use super::{MARK, SWEEP_LIMIT};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, getsid, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,9 @@ pub(super) struct Entry {
     pub(super) pid: Pid,
     /// 0 for what has none.
     parent: i32,
-    pub(super) group: Pid,
+    /// This and the session are None where they began outside our PID
+    /// namespace, as in a container that is entered from without.
+    pub(super) group: Option<Pid>,
     session: Option<Pid>,
     zombie: bool,
 }
@@ -44,7 +46,7 @@ impl Census {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         let entries = pids.filter_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+            entry_of(Pid::from_raw(pid)?)
         });
         Census::of(entries)
     }
@@ -88,6 +90,10 @@ impl Census {
     }
 }
 
+fn entry_of(pid: Pid) -> Option<Entry> {
+    parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+}
+
 /// From the text of /proc/PID/stat. The name, in brackets, may hold anything.
 fn parse(stat: &str) -> Option<Entry> {
     let (pid, rest) = stat.split_once(' ')?;
@@ -97,7 +103,7 @@ fn parse(stat: &str) -> Option<Entry> {
     Some(Entry {
         pid: Pid::from_raw(pid.parse().ok()?)?,
         parent: number()?,
-        group: Pid::from_raw(number()?)?,
+        group: Pid::from_raw(number()?),
         session: Pid::from_raw(number()?),
         zombie: matches!(state, "Z" | "X"),
     })
@@ -123,7 +129,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// session of its own, and children that we start ourselves stay in ours.
 /// `guards` are those in charge now, which are spared.
 pub(super) fn adopted(guards: impl Fn() -> BTreeSet<i32>) -> usize {
-    let ours = getsid(None).ok();
+    let ours = entry_of(getpid()).and_then(|entry| entry.session);
     let deadline = Instant::now() + SWEEP_LIMIT;
     loop {
         let census = Census::take();
@@ -163,8 +169,10 @@ mod tests {
     #[test]
     fn a_name_full_of_brackets_does_not_mislead() {
         let entry = parse("42 (a) R 1 (b)) S 7 8 9 0 -1").unwrap();
-        let numbers = (entry.parent, entry.group.as_raw_pid());
-        assert_eq!((numbers, entry.zombie), ((7, 8), false));
+        let numbers = (entry.parent, entry.group.map(Pid::as_raw_pid));
+        assert_eq!((numbers, entry.zombie), ((7, Some(8)), false));
+        let outer = parse("42 (a) S 7 0 0 0 -1").unwrap();
+        assert_eq!((outer.group, outer.session), (None, None));
         assert_eq!(parse("42 (a"), None);
         assert_eq!(parse(""), None);
     }

@@ -124,7 +124,7 @@ impl Ward {
         for entry in members {
             if now >= stop.deadline {
                 let _ = kill_process(entry.pid, Signal::KILL);
-            } else if entry.group != group && stop.told.insert(entry.pid) {
+            } else if entry.group != Some(group) && stop.told.insert(entry.pid) {
                 let _ = kill_process(entry.pid, Signal::TERM);
             }
         }
@@ -149,7 +149,7 @@ impl Ward {
     fn owner(&self, child: &Entry) -> Owner {
         let find =
             |is: &dyn Fn(&Held) -> bool| self.held.iter().find(|(_, held)| is(held)).map(|(id, _)| Owner::Held(*id));
-        let by_group = find(&|held| held.main == Some(child.pid) || held.group == child.group);
+        let by_group = find(&|held| held.main == Some(child.pid) || Some(held.group) == child.group);
         by_group.unwrap_or_else(|| match mark_of(child.pid) {
             Some(mark) => find(&|held| held.pod == mark).unwrap_or(Owner::Dead),
             None => Owner::Unknown,
