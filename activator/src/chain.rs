@@ -7,13 +7,14 @@ use crate::{Activator, report, suspect};
 use bytes::Bytes;
 use http::header::{EXPECT, HeaderValue};
 use http::{Request, Response, StatusCode, Version, request};
-use hyper::body::{Body as _, Incoming};
-use hyper::upgrade::OnUpgrade;
+use hyper::body::Body as _;
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::forward::{Answer, SendError};
+use plumbing::forward::{Received, SendError, Trip};
+use plumbing::h1::{Hold, Interim, OnUpgrade};
 use plumbing::head::{Head, Probe};
+use plumbing::incoming::Incoming;
 use plumbing::limiter::Permit;
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
@@ -91,6 +92,7 @@ struct Arrival {
     parts: request::Parts,
     /// `None` without content.
     body: Option<Kept>,
+    interim: Option<Interim>,
     /// Set when the client asks for another protocol.
     switch: Option<OnUpgrade>,
 }
@@ -98,8 +100,9 @@ struct Arrival {
 impl Arrival {
     fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &activator.shared.config.trust);
-        let switch = headers::upgrade_protocol(request.headers()).map(|_| hyper::upgrade::on(&mut request));
         let (mut parts, incoming) = request.into_parts();
+        let switch = headers::upgrade_protocol(&parts.headers).and_then(|_| incoming.on_upgrade());
+        let interim = incoming.interim();
         let head = Head::read(&parts);
         parts.extensions.clear();
         if head.probe.is_none() {
@@ -107,7 +110,7 @@ impl Arrival {
             headers::to_pod(&mut parts.headers, caller.ip(), host);
         }
         let body = (!incoming.is_end_stream()).then(|| Kept::new(incoming, &activator.shared.budget));
-        Arrival { head, parts, body, switch }
+        Arrival { head, parts, body, interim, switch }
     }
 }
 
@@ -134,7 +137,7 @@ fn enter(activator: &Activator, revision: &Arc<Revision>) -> (Inside, Option<Ins
 }
 
 enum Sent {
-    Answered(Box<Answer>, Box<Limits>),
+    Answered(Box<Response<Received>>, Box<Limits>),
     /// Not served, and not harmed: it can go elsewhere.
     Back {
         /// True: the pod must show that it is ready before it gets new work.
@@ -154,30 +157,31 @@ async fn send(
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { doubt: false } };
     let nonce = (activator.shared.config.compat == Compat::Better).then(offer::nonce);
-    let request = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
-    let repeatable = arrival.head.idempotent && arrival.body.is_none();
+    let (request, hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
+    let trip = Trip {
+        repeatable: arrival.head.idempotent && arrival.body.is_none(),
+        // It is better off at another pod, or waiting here.
+        patience: Duration::ZERO,
+        interim: arrival.interim.clone(),
+        hold,
+    };
     let timeouts = revision.spec().timeouts;
     let mut limits = Limits::start(caller.worker.wheel(), &later(&timeouts));
     let sent = tokio::select! {
-        sent = caller.worker.pool().send(pod.address, request, repeatable) => sent,
+        sent = caller.worker.pool().send(pod.address, request, trip) => sent,
         reason = limits.passed() => return Sent::Failed(Refusal::new(reason)),
     };
     let whole = arrival.body.as_ref().is_none_or(Kept::can_be_sent_again);
     match sent {
-        Ok(answer) => match nonce.and_then(|nonce| offer::handback(answer.0.headers(), &nonce)) {
+        Ok(answer) => match nonce.and_then(|nonce| offer::handback(answer.headers(), &nonce)) {
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
                 Sent::Back { doubt: true }
             }
-            None => {
-                if let Some(body) = &arrival.body {
-                    body.open_gate();
-                }
-                Sent::Answered(Box::new(answer), Box::new(limits))
-            }
+            None => Sent::Answered(Box::new(answer), Box::new(limits)),
         },
-        Err(SendError::NotSent { error, .. }) if whole => {
+        Err(SendError::NotSent { error }) if whole => {
             tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
             Sent::Back { doubt: true }
         }
@@ -185,7 +189,7 @@ async fn send(
     }
 }
 
-fn outgoing(arrival: &Arrival, pod: &Pod, nonce: Option<&HeaderValue>, held: bool) -> Request<Body> {
+fn outgoing(arrival: &Arrival, pod: &Pod, nonce: Option<&HeaderValue>, held: bool) -> (Request<Body>, Hold) {
     let mut parts = arrival.parts.clone();
     target::to_pod(&mut parts, pod.address);
     if let Some(nonce) = nonce {
@@ -194,24 +198,16 @@ fn outgoing(arrival: &Arrival, pod: &Pod, nonce: Option<&HeaderValue>, held: boo
     if !held {
         parts.headers.remove(headers::PROXY_REQUEST);
     }
-    let Some(body) = &arrival.body else { return Request::from_parts(parts, Body::empty()) };
-    // A longer body is sent on only after the sidecar's 100, which comes when
+    let Some(body) = &arrival.body else { return (Request::from_parts(parts, Body::empty()), Hold::No) };
+    // A longer body is sent only after the sidecar's 100, which comes when
     // it has a slot and a connection to the app. HTTP/2 has no such answer
     // here: there a request whose body has gone beyond the prefix is past return.
     let gated = nonce.is_some() && parts.version != Version::HTTP_2 && !body.fits_prefix();
     if gated {
         parts.headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
     }
-    let mut request = Request::from_parts(parts, Body::replay(body.view(gated)));
-    if gated {
-        let body = body.clone();
-        hyper::ext::on_informational(&mut request, move |answer| {
-            if answer.status() == StatusCode::CONTINUE {
-                body.open_gate();
-            }
-        });
-    }
-    request
+    let hold = if gated { Hold::UntilContinue } else { Hold::No };
+    (Request::from_parts(parts, Body::replay(body.view())), hold)
 }
 
 fn later(timeouts: &Timeouts) -> Timeouts {
@@ -226,7 +222,7 @@ fn later(timeouts: &Timeouts) -> Timeouts {
 /// Passes the pod's answer on; slot and count last until its last byte, or
 /// until both ends of an upgraded connection have closed.
 fn carry(
-    (mut response, checkin): Answer,
+    mut response: Response<Received>,
     mut limits: Limits,
     switch: Option<OnUpgrade>,
     passage: Passage,
@@ -235,15 +231,14 @@ fn carry(
     shutdown: &Shutdown,
 ) -> Response<Body> {
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let pod_side = switching.then(|| hyper::upgrade::on(&mut response));
+    let pod_side = if switching { response.body_mut().take_upgraded() } else { None };
     headers::to_client(response.headers_mut(), false, switching);
     if let Some(waited) = passage.cold_start {
         let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         response.headers_mut().insert(headers::COLD_START, HeaderValue::from(millis));
     }
     let guard: Guard = Box::new((passage.permit, passage.inside));
-    let (mut parts, incoming) = response.into_parts();
-    parts.extensions.clear();
+    let (mut parts, received) = response.into_parts();
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
     if let Some((client, pod)) = switch.zip(pod_side) {
@@ -257,7 +252,7 @@ fn carry(
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
-    Response::from_parts(parts, Body::carried(incoming, limits, guard, Some(checkin)))
+    Response::from_parts(parts, Body::carried(received, limits, guard))
 }
 
 fn answer_probe(asked: &Probe, shutdown: &Shutdown) -> Response<Body> {

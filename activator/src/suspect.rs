@@ -5,6 +5,7 @@ use crate::revision::{Pod, Revision};
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use plumbing::body::Body;
+use plumbing::forward::Trip;
 use plumbing::headers;
 use plumbing::worker::Worker;
 use policy::admit::PodKey;
@@ -52,8 +53,8 @@ async fn is_ready(pod: &Pod, worker: &Worker) -> bool {
     fields.insert(USER_AGENT, HeaderValue::from_static("Knative-Activator-Probe"));
     fields.insert(headers::NETWORK_PROBE, HeaderValue::from_static("queue"));
     tokio::select! {
-        sent = worker.pool().send(pod.address, request, true) => {
-            sent.is_ok_and(|(response, _)| response.status() == StatusCode::OK)
+        sent = worker.pool().send(pod.address, request, Trip { repeatable: true, ..Trip::default() }) => {
+            sent.is_ok_and(|response| response.status() == StatusCode::OK)
         }
         () = worker.wheel().sleep(ATTEMPT_MAX) => false,
     }

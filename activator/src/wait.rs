@@ -61,19 +61,14 @@ impl Waiter<'_> {
         .await
     }
 
-    /// Ready when the request need not wait any longer. Without a body the
-    /// HTTP library itself drops the request when its client leaves; with one
-    /// it would learn of that only by reading.
+    /// Ready when the request need not wait any longer: its body broke off, or
+    /// cannot be kept. (One whose client leaves is dropped with all it holds.)
     async fn client_gone(&self) -> Refusal {
         let Some(body) = self.body else { return std::future::pending().await };
         match std::future::poll_fn(|cx| body.poll_fill(cx)).await {
             Err(_) => Refusal::new(Reason::ClientGone),
             Ok(Filled::NoMemory) => Refusal::new(Reason::HeldBytesFull).closing(),
-            Ok(Filled::Whole) => std::future::pending().await,
-            Ok(Filled::Prefix) => {
-                self.caller.left().await;
-                Refusal::new(Reason::ClientGone)
-            }
+            Ok(Filled::Whole | Filled::Prefix) => std::future::pending().await,
         }
     }
 

@@ -2,21 +2,28 @@
 
 use crate::probes;
 use crate::sidecar::{Inside, Sidecar};
-use http::header::{CONTENT_LENGTH, COOKIE, HeaderValue};
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version, request};
-use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::forward::{Answer, SendError};
+use plumbing::forward::{Received, SendError, Trip};
+use plumbing::h1::{Hold, OnUpgrade};
 use plumbing::head::Head;
+use plumbing::incoming::Incoming;
 use plumbing::limiter::{Asked, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::{headers, target, tunnel};
 use policy::compat::Compat;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an app that has been told `Expect: 100-continue` may take to ask
+/// for the body before it is sent all the same: there are some that never ask.
+const EXPECT_PATIENCE: Duration = Duration::from_millis(5);
+/// The original's.
+const EXPECT_PATIENCE_STRICT: Duration = Duration::from_secs(1);
 
 /// Serves one request.
 pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
@@ -50,15 +57,15 @@ pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: R
     };
     let offer = arrival.head.offer.clone();
     let switch = arrival.switch;
+    let trip = trip(&arrival.parts, &arrival.incoming, &arrival.head, &sidecar, &caller);
     let forwarded = Request::from_parts(arrival.parts, Body::incoming(arrival.incoming));
-    let repeatable = arrival.head.idempotent && http_body_is_empty(&forwarded);
     let sent = tokio::select! {
-        sent = caller.worker.pool().send(sidecar.config.app, forwarded, repeatable) => sent,
+        sent = caller.worker.pool().send(sidecar.config.app, forwarded, trip) => sent,
         reason = limits.passed() => return refuse(&sidecar, Refusal::new(reason)),
     };
     match (sent, offer) {
         (Ok(answer), _) => carry(answer, switch, limits, &sidecar, &caller, (inside, permit)),
-        (Err(SendError::NotSent { error, .. }), Some(nonce)) => {
+        (Err(SendError::NotSent { error }), Some(nonce)) => {
             tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
             hand_back(&nonce, "not-sent", &sidecar)
         }
@@ -78,9 +85,8 @@ struct Arrival {
 impl Arrival {
     fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
-        let switch =
-            headers::upgrade_protocol(request.headers()).map(|asked| (hyper::upgrade::on(&mut request), asked));
         let (mut parts, incoming) = request.into_parts();
+        let switch = headers::upgrade_protocol(&parts.headers).and_then(|asked| Some((incoming.on_upgrade()?, asked)));
         // A client that is not trusted cannot pose as a prober.
         let by_agent = sidecar.config.in_pod && sidecar.config.trust.peers.contains(caller.ip());
         let mut head = Head::at_sidecar(&parts, by_agent);
@@ -92,6 +98,10 @@ impl Arrival {
             target::to_app(&mut parts, sidecar.config.app);
             headers::to_app(&mut parts.headers, caller.ip(), sidecar.config.compat);
             frame(&mut parts, &incoming);
+            if head.offer.is_some() {
+                // It was the activator's: our 100 tells it that the body is wanted here.
+                parts.headers.remove(EXPECT);
+            }
         }
         Arrival { head, parts, incoming, switch }
     }
@@ -114,8 +124,20 @@ fn frame(parts: &mut request::Parts, incoming: &Incoming) {
     }
 }
 
-fn http_body_is_empty(request: &Request<Body>) -> bool {
-    hyper::body::Body::is_end_stream(request.body())
+/// How the request goes to the app.
+fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Sidecar, caller: &Caller) -> Trip {
+    let wheel = caller.worker.wheel();
+    let strict = sidecar.config.compat == Compat::Strict;
+    Trip {
+        repeatable: head.idempotent && hyper::body::Body::is_end_stream(incoming),
+        // An offered request is better off elsewhere than waiting here.
+        patience: if head.offer.is_some() { Duration::ZERO } else { sidecar.config.connect_retry },
+        interim: incoming.interim(),
+        hold: match parts.headers.contains_key(EXPECT) {
+            true => Hold::UntilContinueOr(wheel.sleep(if strict { EXPECT_PATIENCE_STRICT } else { EXPECT_PATIENCE })),
+            false => Hold::No,
+        },
+    }
 }
 
 /// Waits for a slot at the app; the request's limits run on meanwhile.
@@ -135,7 +157,7 @@ async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>,
 /// Passes the app's answer on; slot and count last until its last byte, or
 /// until both ends of an upgraded connection have closed.
 fn carry(
-    (mut response, checkin): Answer,
+    mut response: Response<Received>,
     switch: Option<(OnUpgrade, HeaderValue)>,
     mut limits: Limits,
     sidecar: &Sidecar,
@@ -158,13 +180,12 @@ fn carry(
                 let text = format!("backend tried to switch protocol \"{got}\" when \"{asked}\" was requested");
                 return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
             }
-            Some((client, hyper::upgrade::on(&mut response)))
+            response.body_mut().take_upgraded().map(|app| (client, app))
         }
         (false, _) => None,
     };
     headers::to_client(response.headers_mut(), true, switching);
-    let (mut parts, incoming) = response.into_parts();
-    parts.extensions.clear();
+    let (mut parts, received) = response.into_parts();
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
     if let Some((client, app)) = switched {
@@ -176,7 +197,7 @@ fn carry(
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
-    Response::from_parts(parts, Body::carried(incoming, limits, guard, Some(checkin)))
+    Response::from_parts(parts, Body::carried(received, limits, guard))
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.

@@ -91,7 +91,8 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
 
 /// Serves the main port until the quiet time is over.
 async fn serve_main(sidecar: &Arc<Sidecar>, listener: TcpListener, worker: Worker, shutdown: &Shutdown) {
-    let settings = sidecar.config.serve.clone();
+    let mut settings = sidecar.config.serve.clone();
+    settings.reuse_after_early_answer &= !sidecar.config.full_duplex;
     let handler = {
         let sidecar = sidecar.clone();
         move |caller, request| chain::serve(sidecar.clone(), caller, request)

@@ -151,7 +151,7 @@ async fn read_while(stream: &mut TcpStream, more: impl Fn(&str) -> bool) -> (Str
     let mut seen = Vec::new();
     let reading = async {
         let mut chunk = [0; 4096];
-        while more(&String::from_utf8_lossy(&seen)) {
+        while more(&text(&seen)) {
             match stream.read(&mut chunk).await {
                 Ok(0) | Err(_) => return,
                 Ok(n) => seen.extend_from_slice(&chunk[..n]),
@@ -159,7 +159,17 @@ async fn read_while(stream: &mut TcpStream, more: impl Fn(&str) -> bool) -> (Str
         }
     };
     let ended = timeout(PATIENCE, reading).await.is_ok();
-    (String::from_utf8_lossy(&seen).into_owned(), ended)
+    (text(&seen), ended)
+}
+
+/// With field names in small letters: case says nothing in them.
+fn text(seen: &[u8]) -> String {
+    let seen = String::from_utf8_lossy(seen);
+    let small = |line: &str| match line.split_once(": ") {
+        Some((name, value)) if !name.contains(' ') => format!("{}: {value}", name.to_ascii_lowercase()),
+        _ => line.to_owned(),
+    };
+    seen.split_inclusive('\n').map(small).collect()
 }
 
 /// Reads a head, byte by byte, and nothing beyond it.
@@ -172,7 +182,7 @@ pub async fn read_head(stream: &mut TcpStream) -> String {
         }
         seen.push(byte[0]);
     }
-    String::from_utf8_lossy(&seen).into_owned()
+    text(&seen)
 }
 
 /// Waits until a condition holds.

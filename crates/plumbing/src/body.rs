@@ -3,12 +3,13 @@
 
 use crate::conn::Busy;
 use crate::deadline::Limits;
-use crate::forward::Checkin;
+use crate::forward::Received;
+use crate::h1;
+use crate::incoming::Incoming;
 use crate::reason::Reason;
 use crate::replay::View;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::pin::Pin;
@@ -21,9 +22,12 @@ pub type Guard = Box<dyn Any + Send>;
 /// Why a body broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// The other side of the connection failed.
+    /// The other side of an HTTP/1 connection failed.
     #[error("{0}")]
-    Connection(#[from] hyper::Error),
+    Http1(#[from] h1::BodyError),
+    /// The other side of an HTTP/2 connection failed.
+    #[error("{0}")]
+    Http2(#[from] hyper::Error),
     /// A limit of the request passed after its answer had begun. The answer is
     /// cut, visibly: nothing may be written into it.
     #[error("{0}")]
@@ -80,8 +84,8 @@ impl Body {
 
     /// A response body with its limits, its guards, and the connection that it
     /// comes on: all are let go of at the last byte, or when a limit passes.
-    pub fn carried(incoming: Incoming, limits: Limits, guard: Guard, checkin: Option<Checkin>) -> Body {
-        let load = Load { incoming, limits, _guard: guard, checkin };
+    pub fn carried(received: Received, limits: Limits, guard: Guard) -> Body {
+        let load = Load { received, limits, _guard: guard };
         let carried = Arc::new(Carried { state: Mutex::new(State { load: Some(load), cut: None, reader: None }) });
         carried.clone().arm();
         Body::of(Kind::Carried(carried))
@@ -99,18 +103,15 @@ struct State {
 }
 
 struct Load {
-    incoming: Incoming,
+    received: Received,
     limits: Limits,
     _guard: Guard,
-    checkin: Option<Checkin>,
 }
 
 impl Load {
     /// The body has ended as it should: its connection can be used again.
-    fn complete(mut self) {
-        if let Some(checkin) = self.checkin.take() {
-            checkin.put_back();
-        }
+    fn complete(self) {
+        self.received.put_back();
     }
 }
 
@@ -139,14 +140,14 @@ impl Carried {
             return Poll::Ready(Some(Err(BodyError::Limit(reason))));
         }
         let Some(load) = state.load.as_mut() else { return Poll::Ready(None) };
-        match Pin::new(&mut load.incoming).poll_frame(cx) {
+        match Pin::new(&mut load.received).poll_frame(cx) {
             Poll::Pending => {
                 state.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
             Poll::Ready(Some(Ok(frame))) => {
                 load.limits.wrote();
-                let ended = load.incoming.is_end_stream();
+                let ended = load.received.is_end_stream();
                 let load = if ended { state.load.take() } else { None };
                 drop(state);
                 load.into_iter().for_each(Load::complete);
@@ -156,7 +157,7 @@ impl Carried {
                 let load = state.load.take();
                 drop(state);
                 match end {
-                    Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+                    Some(Err(error)) => Poll::Ready(Some(Err(error))),
                     _ => {
                         load.into_iter().for_each(Load::complete);
                         Poll::Ready(None)
@@ -170,7 +171,7 @@ impl Carried {
     fn abandon(&self) {
         let load = self.state.lock().load.take();
         if let Some(load) = load
-            && load.incoming.is_end_stream()
+            && load.received.is_end_stream()
         {
             load.complete();
         }
@@ -191,7 +192,7 @@ impl HttpBody for Body {
         match &mut self.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming(incoming) => Pin::new(incoming).poll_frame(cx).map_err(BodyError::from),
+            Kind::Incoming(incoming) => Pin::new(incoming).poll_frame(cx),
             Kind::Replay(view) => view.poll_frame(cx),
             Kind::Carried(carried) => carried.poll_frame(cx),
         }
@@ -205,7 +206,7 @@ impl HttpBody for Body {
             Kind::Replay(view) => view.is_end_stream(),
             Kind::Carried(carried) => {
                 let state = carried.state.lock();
-                state.cut.is_none() && state.load.as_ref().is_none_or(|load| load.incoming.is_end_stream())
+                state.cut.is_none() && state.load.as_ref().is_none_or(|load| load.received.is_end_stream())
             }
         }
     }
@@ -219,7 +220,7 @@ impl HttpBody for Body {
             Kind::Carried(carried) => {
                 let state = carried.state.lock();
                 match (&state.load, state.cut) {
-                    (Some(load), _) => load.incoming.size_hint(),
+                    (Some(load), _) => load.received.size_hint(),
                     (None, None) => SizeHint::with_exact(0),
                     // Unknown, so that the cut is not taken for a whole answer.
                     (None, Some(_)) => SizeHint::default(),

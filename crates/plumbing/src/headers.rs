@@ -6,6 +6,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use policy::compat::Compat;
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Why an answer is ours: a code of [`crate::reason::Reason`].
 pub const REASON: HeaderName = HeaderName::from_static("x-zeroscale-reason");
@@ -126,6 +127,14 @@ pub fn upgrade_protocol(fields: &HeaderMap) -> Option<HeaderValue> {
     if asked { fields.get(header::UPGRADE).cloned() } else { None }
 }
 
+/// How long a server keeps an idle connection, if it says so
+/// (`Keep-Alive: timeout=5`, in seconds).
+pub fn keep_alive_timeout(fields: &HeaderMap) -> Option<Duration> {
+    let text = fields.get(&KEEP_ALIVE)?.to_str().ok()?;
+    let of_timeout = |part: &str| part.trim().strip_prefix("timeout=")?.trim().parse().ok();
+    text.split(',').find_map(of_timeout).map(Duration::from_secs)
+}
+
 /// Headers that `Connection` names; `None` in the common case of none.
 fn named_in_connection(fields: &HeaderMap) -> Option<Vec<HeaderName>> {
     fields.get(header::CONNECTION)?;
@@ -144,8 +153,6 @@ pub fn to_app(fields: &mut HeaderMap, peer: IpAddr, compat: Compat) {
     fields.remove(OFFER);
     fields.remove(SERVING_REVISION);
     fields.remove(SERVING_NAMESPACE);
-    // The body is asked for by reading it; the app need not ask again.
-    fields.remove(header::EXPECT);
     strip_hop_by_hop(fields);
     forwarded_for(fields, peer);
 }
@@ -160,6 +167,7 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
     {
         fields.insert(ORIGINAL_HOST, host);
     }
+    // The body is asked for by reading it; the pod need not ask again.
     fields.remove(header::EXPECT);
     strip_hop_by_hop(fields);
     forwarded_for(fields, peer);

@@ -4,11 +4,12 @@
 //! | --- | --- |
 //! | time | [`clock`], [`wheel`] (timers), [`alarm`], [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
+//! | HTTP/1.1, both sides | [`h1`] |
 //! | connections in | [`listen`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports) |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
-//! | requests out | [`target`], [`forward`], [`tunnel`]; [`grpc`] (single calls) |
-//! | bodies | [`body`], [`replay`] |
+//! | requests out | [`target`], [`forward`], [`idle`], [`tunnel`]; [`grpc`] (single calls) |
+//! | bodies | [`incoming`], [`body`], [`replay`] |
 //! | answers of our own | [`reason`], [`refuse`], [`probe`] |
 //! | stopping | [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
@@ -34,6 +35,8 @@ pub mod grpc;
 pub mod h1;
 pub mod head;
 pub mod headers;
+pub mod idle;
+pub mod incoming;
 pub mod limiter;
 pub mod listen;
 pub mod metrics;

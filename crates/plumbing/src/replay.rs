@@ -6,15 +6,15 @@
 //! and left would otherwise keep its place.
 
 use crate::body::BodyError;
+use crate::incoming::Incoming;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 /// Bytes of a body that are kept, so that it can be sent again.
 pub const PREFIX_BYTES_MAX: usize = 16 * 1024;
@@ -76,9 +76,6 @@ struct State {
     ended: bool,
     /// Set once something was passed on that is not kept: it cannot be sent again.
     spilled: bool,
-    /// Nothing beyond the prefix may be passed on before this is set.
-    gate_open: bool,
-    gate_waiter: Option<Waker>,
     /// The view that may read; older ones have been taken back.
     turn: u64,
     hint: SizeHint,
@@ -102,8 +99,6 @@ impl Kept {
             trailers: None,
             ended: false,
             spilled: false,
-            gate_open: false,
-            gate_waiter: None,
             turn: 0,
             hint,
             budget: budget.clone(),
@@ -148,23 +143,10 @@ impl Kept {
         !self.shared.lock().spilled
     }
 
-    /// Lets the rest of the body be passed on.
-    pub fn open_gate(&self) {
-        let mut state = self.shared.lock();
-        state.gate_open = true;
-        let waiter = state.gate_waiter.take();
-        drop(state);
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
-    }
-
     /// The body from its beginning. Views given out before read nothing more.
-    /// With `gated`, only the prefix is passed on until [`Kept::open_gate`].
-    pub fn view(&self, gated: bool) -> View {
+    pub fn view(&self) -> View {
         let mut state = self.shared.lock();
         state.turn += 1;
-        state.gate_open = !gated;
         View { kept: self.clone(), turn: state.turn, next: 0, done: false }
     }
 }
@@ -179,7 +161,7 @@ impl State {
             };
             match Pin::new(source).poll_frame(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => self.source = None,
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(bytes) => {
@@ -235,10 +217,6 @@ impl View {
             self.next += 1;
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
-        if !state.ended && !state.gate_open && state.kept_bytes >= PREFIX_BYTES_MAX {
-            state.gate_waiter = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
         let frame = if state.ended { Ok(None) } else { std::task::ready!(state.poll_source(cx)) };
         match frame {
             Err(error) => {
@@ -246,7 +224,7 @@ impl View {
                 Poll::Ready(Some(Err(error)))
             }
             Ok(Some(bytes)) => {
-                let room = state.kept_bytes + bytes.len() <= PREFIX_BYTES_MAX || !state.gate_open;
+                let room = state.kept_bytes + bytes.len() <= PREFIX_BYTES_MAX;
                 if !state.spilled && room && state.keep(bytes.clone()) {
                     self.next += 1;
                 } else {

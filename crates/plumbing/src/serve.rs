@@ -2,22 +2,22 @@
 //! with limits, and an end that loses nothing.
 
 use crate::body::Body;
-use crate::conn::{Caller, Link, Socket};
+use crate::conn::{Activity, Caller};
 use crate::fds::Room;
+use crate::h1::{self, Conditions, End, Upgraded};
+use crate::incoming::Incoming;
 use crate::shutdown::Shutdown;
 use crate::wheel::Sleep;
 use crate::worker::{Worker, Workers};
-use http::{Request, Response, Version};
-use hyper::body::Incoming;
+use http::{Request, Response};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -32,12 +32,16 @@ pub struct Settings {
     pub head_bytes_max: usize,
     /// Streams at a time on one HTTP/2 connection.
     pub h2_streams_max: u32,
+    /// An HTTP/1 connection goes on after an answer that ended before its
+    /// request had come in full; see [`h1::Settings`].
+    pub reuse_after_early_answer: bool,
 }
 
 impl Default for Settings {
     /// The reference's: 60 s, 1 MiB, 250 streams.
     fn default() -> Settings {
-        Settings { head_timeout: Duration::from_secs(60), head_bytes_max: 1 << 20, h2_streams_max: 250 }
+        let h1::Settings { head_timeout, head_bytes_max, reuse_after_early_answer } = h1::Settings::default();
+        Settings { head_timeout, head_bytes_max, h2_streams_max: 250, reuse_after_early_answer }
     }
 }
 
@@ -130,27 +134,30 @@ async fn connection<H, F>(
     let _fd = worker.fds().take(1);
     let _count = worker.count_connection();
     let _ = stream.set_nodelay(true);
-    let link = Link::new(stream);
+    let activity = Activity::default();
     let fds_scarce = worker.fds().room() != Room::Free;
-    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, link: link.clone() });
-    let service = service_fn(|request: Request<Incoming>| {
-        if request.version() == Version::HTTP_2 {
-            link.http2.store(true, Ordering::Relaxed);
-        }
-        let busy = link.begin_request();
+    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, local: stream.local_addr().ok() });
+    let answer = |request: Request<Incoming>| {
+        let busy = activity.begin();
         let answer = handler(caller.clone(), request);
-        async move { Ok::<_, Infallible>(answer.await.map(|body| body.keeping(busy))) }
-    });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().max_buf_size(settings.head_bytes_max).header_read_timeout(None);
-    builder
-        .http2()
-        .max_concurrent_streams(settings.h2_streams_max)
-        .initial_stream_window_size(H2_WINDOW_BYTES)
-        .initial_connection_window_size(H2_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(settings.head_bytes_max).unwrap_or(u32::MAX));
-    let mut served = pin!(builder.serve_connection_with_upgrades(TokioIo::new(Socket(link.clone())), service));
-    let mut head_timer: Option<Sleep> = None;
+        async move { answer.await.map(|body| body.keeping(busy)) }
+    };
+    let served = async {
+        let conditions = Conditions {
+            settings: h1::Settings {
+                head_timeout: settings.head_timeout,
+                head_bytes_max: settings.head_bytes_max,
+                reuse_after_early_answer: settings.reuse_after_early_answer,
+            },
+            wheel: worker.wheel().clone(),
+            gone: |doubt| caller.guess(doubt),
+        };
+        let http1 = |request: Request<h1::Incoming>| answer(request.map(Incoming::Http1));
+        if let End::Http2(socket) = h1::serve(stream, conditions, shutdown.draining(), http1).await {
+            Box::pin(serve_http2(socket, &settings, &shutdown, peer, answer)).await;
+        }
+    };
+    let mut served = pin!(served);
     let mut draining = pin!(shutdown.draining());
     let mut stopping = pin!(shutdown.stopping());
     let mut closing: Option<LastCall> = None;
@@ -160,27 +167,44 @@ async fn connection<H, F>(
         }
         if closing.is_none() && draining.as_mut().poll(cx).is_ready() {
             closing = Some(LastCall::new(&worker));
-            served.as_mut().graceful_shutdown();
         }
-        if let Poll::Ready(result) = served.as_mut().poll(cx) {
-            if let Err(error) = result {
-                tracing::debug!(%peer, error = %error, "a connection ended with an error");
-            }
+        if served.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        if let Some(last_call) = &mut closing
-            && last_call.poll_over(&link, cx).is_ready()
-        {
-            return Poll::Ready(());
+        match &mut closing {
+            Some(last_call) => last_call.poll_over(&activity, cx),
+            None => Poll::Pending,
         }
-        let Some(since) = link.head_since() else {
-            head_timer = None;
-            return Poll::Pending;
-        };
-        let timer = head_timer.get_or_insert_with(|| worker.wheel().sleep_until(since + settings.head_timeout));
-        Pin::new(timer).poll(cx)
     })
     .await;
+}
+
+async fn serve_http2<A, F>(socket: Upgraded, settings: &Settings, shutdown: &Shutdown, peer: SocketAddr, answer: A)
+where
+    A: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let service = service_fn(|request: Request<hyper::body::Incoming>| {
+        let answer = answer(request.map(Incoming::Http2));
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .max_concurrent_streams(settings.h2_streams_max)
+        .initial_stream_window_size(H2_WINDOW_BYTES)
+        .initial_connection_window_size(H2_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(settings.head_bytes_max).unwrap_or(u32::MAX));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let ended = tokio::select! {
+        ended = &mut served => ended,
+        () = shutdown.draining() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "a connection ended with an error");
+    }
 }
 
 /// After the close has begun: ends a connection on which nothing happens and
@@ -193,8 +217,8 @@ impl LastCall {
         LastCall(worker.wheel().sleep(SILENT_MAX))
     }
 
-    fn poll_over(&mut self, link: &Link, cx: &mut Context<'_>) -> Poll<()> {
-        if link.is_busy() {
+    fn poll_over(&mut self, activity: &Activity, cx: &mut Context<'_>) -> Poll<()> {
+        if activity.is_busy() {
             // Its last answer may take a while to get out.
             self.0.reset(Instant::now() + LAST_ANSWER_MAX);
             return Poll::Pending;

@@ -2,10 +2,9 @@
 //! is kept until both sides have closed.
 
 use crate::body::Guard;
+use crate::h1::{OnUpgrade, Upgraded};
 use crate::reason::Reason;
 use crate::wheel::Wheel;
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use std::io;
 use std::pin::Pin;
@@ -26,13 +25,12 @@ pub struct Limits {
 
 /// Joins the two sides until both have ended, a limit has passed, or the task
 /// is dropped. A side that has ended for writing only is passed on as such.
-pub async fn join(client: OnUpgrade, pod: OnUpgrade, limits: Limits, wheel: Wheel, guard: Guard) {
+pub async fn join(client: OnUpgrade, mut pod: Upgraded, limits: Limits, wheel: Wheel, guard: Guard) {
     let _guard = guard;
-    let (Ok(client), Ok(pod)) = (client.await, pod.await) else { return };
+    let Ok(client) = client.await else { return };
     let last_byte = Arc::new(Mutex::new(Instant::now()));
     // Whatever one side gets was read from the other: watching one is enough.
-    let mut client = Watched { side: TokioIo::new(client), last_byte: last_byte.clone() };
-    let mut pod = TokioIo::new(pod);
+    let mut client = Watched { side: client, last_byte: last_byte.clone() };
     let over = over(limits.life, &wheel);
     let silent = silent(limits.idle, &wheel, &last_byte);
     let reason = tokio::select! {
@@ -68,7 +66,7 @@ async fn silent(idle: Option<Duration>, wheel: &Wheel, last_byte: &Mutex<Instant
 
 /// The client's side; notes when bytes went either way.
 struct Watched {
-    side: TokioIo<Upgraded>,
+    side: Upgraded,
     last_byte: Arc<Mutex<Instant>>,
 }
 

@@ -38,6 +38,10 @@ impl Worker {
             tokio::select! { () = driver => {}, () = stop.stopping() => {} }
         });
         let pool = Pool::new(wheel.clone(), fds.clone());
+        let (sweeper, stop) = (pool.clone().sweep(), shutdown.clone());
+        tokio::spawn(async move {
+            tokio::select! { () = sweeper => {}, () = stop.stopping() => {} }
+        });
         let shared = Shared {
             runtime: Handle::current(),
             wheel,

@@ -57,6 +57,15 @@ where
         !matches!(socket.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// Has `waker` called when an idle connection's other side closes it, or
+    /// says something. False if it has done so already.
+    pub fn watch(&self, waker: &Waker) -> bool {
+        let mut cx = Context::from_waker(waker);
+        // The flag may be left from a read that just fitted: the second look counts.
+        self.0.socket.poll_read_ready(&mut cx).is_pending()
+            || (!self.is_stale() && self.0.socket.poll_read_ready(&mut cx).is_pending())
+    }
+
     /// Sends a request, and waits for the head of its answer. The answer's
     /// body carries the connection, and goes on sending the request's body if
     /// that has not ended. Dropping the future closes the connection.
@@ -76,10 +85,11 @@ where
         let hold = std::mem::take(&mut options.hold_body);
         let mut start = Some(self.0.start(outgoing, hold)?);
         let mut answer = Answering { scan: Scan::default(), method, interims: 0 };
+        let mut sent = None;
         let head = poll_fn(|cx| {
             let wire = &mut *self.0;
             match start.as_mut().map(|start| start.poll(wire, cx)) {
-                Some(Started::Sent) => start = None,
+                Some(Started::Sent) => sent = start.take().map(Start::into_parts),
                 Some(Started::Waits) | None => {}
                 Some(Started::Failed(error)) => {
                     let failed = start.take().map(|start| start.failed(wire, error));
@@ -91,8 +101,14 @@ where
             }
             answer.poll(wire, &mut options, cx)
         })
-        .await?;
-        Ok(self.respond(head))
+        .await;
+        match head {
+            Ok(head) => Ok(self.respond(head)),
+            Err(SendError::Broken { error, at, head: None }) => {
+                Err(SendError::Broken { error, at, head: sent.map(Box::new) })
+            }
+            Err(failed) => Err(failed),
+        }
     }
 
     fn respond(mut self, head: Head) -> Response<Received<B>> {
@@ -238,5 +254,5 @@ fn not_sent<B>(unsent: Outgoing<B>, error: &str) -> SendError<B> {
 }
 
 fn broken<B>(error: &str, at: Break) -> SendError<B> {
-    SendError::Broken { error: error.to_owned(), at }
+    SendError::Broken { error: error.to_owned(), at, head: None }
 }

@@ -8,7 +8,7 @@ use super::incoming::Incoming;
 use super::link::Link;
 use super::malformed::Malformed;
 use super::outbox::Outbox;
-use super::presence::{Doubt, Presence};
+use super::presence::{Doubt, Guess, Presence};
 use super::request::Head;
 use super::server::{Conditions, Drain};
 use super::upgrade::Upgraded;
@@ -42,7 +42,7 @@ where
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
     B::Error: Display,
-    G: Fn(Doubt) -> bool,
+    G: Fn(Doubt) -> Guess,
     D: Future<Output = ()>,
 {
     let mut presence = Presence::new(link, &conditions.wheel, &conditions.gone);
@@ -102,7 +102,7 @@ fn poll_handler<F, B, G>(
 ) -> Poll<Handled<B>>
 where
     F: Future<Output = Response<B>>,
-    G: Fn(Doubt) -> bool,
+    G: Fn(Doubt) -> Guess,
 {
     link.enter(cx);
     let handled = handling.poll(cx);
@@ -138,7 +138,7 @@ async fn answer<B, G>(
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Display,
-    G: Fn(Doubt) -> bool,
+    G: Fn(Doubt) -> Guess,
 {
     let (mut parts, body) = response.into_parts();
     if parts.status.is_informational() && !asked.may_upgrade {

@@ -69,7 +69,7 @@ impl Incoming {
                     return Poll::Ready(Ok(piece));
                 }
                 Err(what) => {
-                    state.malformed = Some(Malformed::Request(what));
+                    state.malformed = Some(Malformed::Body(what));
                     return Poll::Ready(Err(BodyError::Malformed(what)));
                 }
             }

@@ -201,6 +201,22 @@ impl State {
         self.poll_flush_all(&mut Outbox::default(), cx)
     }
 
+    /// Sends an interim answer that says nothing to a client that may be gone:
+    /// one that has closed its socket answers with a reset, one that has ended
+    /// its direction alone passes over it. An error: it is gone.
+    pub(super) fn poll_knock(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.interim_allowed {
+            return Ok(());
+        }
+        if self.interim.is_empty() {
+            self.interim.flat(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        match self.poll_flush_interim(cx) {
+            Poll::Ready(written) => written,
+            Poll::Pending => Ok(()),
+        }
+    }
+
     /// Writes interim answers, then `out`.
     pub(super) fn poll_flush_all(&mut self, out: &mut Outbox, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(socket) = &mut self.socket else { return Poll::Ready(Err(io::ErrorKind::NotConnected.into())) };

@@ -11,6 +11,9 @@ use std::fmt;
 pub enum Malformed {
     /// 400, with what is wrong, or nothing where the reference says nothing.
     Request(&'static str),
+    /// 502, as the reference says it, since the request may have reached the
+    /// app: its body is no valid HTTP.
+    Body(&'static str),
     /// 414: the target is longer than a target can be.
     TargetTooLong,
     /// 431: the head is longer than the limit, or has too many fields.
@@ -28,6 +31,7 @@ impl Malformed {
     pub fn status(self) -> StatusCode {
         match self {
             Malformed::Request(_) => StatusCode::BAD_REQUEST,
+            Malformed::Body(_) => StatusCode::BAD_GATEWAY,
             Malformed::TargetTooLong => StatusCode::URI_TOO_LONG,
             Malformed::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Malformed::TransferEncoding => StatusCode::NOT_IMPLEMENTED,
@@ -41,6 +45,7 @@ impl Malformed {
         match self {
             Malformed::Request("") => "400 Bad Request".to_owned(),
             Malformed::Request(what) => format!("400 Bad Request: {what}"),
+            Malformed::Body(what) => format!("{what}\n"),
             Malformed::TargetTooLong => "414 URI Too Long".to_owned(),
             Malformed::HeadTooLarge => "431 Request Header Fields Too Large".to_owned(),
             Malformed::TransferEncoding => "Unsupported transfer encoding".to_owned(),

@@ -49,7 +49,7 @@ pub use error::BodyError;
 pub use incoming::{Incoming, Interim};
 pub use malformed::Malformed;
 pub use outgoing::{Break, Hold, Options, Outgoing, SendError};
-pub use presence::Doubt;
+pub use presence::{Doubt, Guess};
 pub use received::Received;
 pub use server::{Conditions, End, Settings, serve};
 pub use upgrade::{NotUpgraded, OnUpgrade, Upgraded};

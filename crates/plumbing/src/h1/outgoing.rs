@@ -64,6 +64,8 @@ pub enum SendError<B> {
         error: String,
         /// Where.
         at: Break,
+        /// The request's head, for those that may be sent twice.
+        head: Option<Box<request::Parts>>,
     },
 }
 

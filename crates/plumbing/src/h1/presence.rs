@@ -21,6 +21,17 @@ pub enum Doubt {
     },
 }
 
+/// What the owner of a connection knows of a client that is in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// It has closed its socket.
+    Gone,
+    /// It has not.
+    Here,
+    /// Only an answer would show: a peer that has closed refuses it.
+    Unknown,
+}
+
 /// What watching the socket has shown.
 pub(super) enum Seen {
     Gone,
@@ -34,11 +45,12 @@ pub(super) struct Presence<'a, G> {
     wheel: &'a Wheel,
     gone: &'a G,
     step: Option<Sleep>,
+    knocked: bool,
 }
 
-impl<'a, G: Fn(Doubt) -> bool> Presence<'a, G> {
+impl<'a, G: Fn(Doubt) -> Guess> Presence<'a, G> {
     pub(super) fn new(link: &'a Link, wheel: &'a Wheel, gone: &'a G) -> Self {
-        Presence { link, wheel, gone, step: None }
+        Presence { link, wheel, gone, step: None, knocked: false }
     }
 
     /// Ready once the client is gone.
@@ -51,7 +63,7 @@ impl<'a, G: Fn(Doubt) -> bool> Presence<'a, G> {
             Poll::Ready(Seen::Gone) => return Poll::Ready(()),
             Poll::Ready(Seen::Doubt(doubt)) => doubt,
         };
-        if doubt == Doubt::Ended && self.step.is_none() && (self.gone)(doubt) {
+        if doubt == Doubt::Ended && self.step.is_none() && self.is_gone(doubt, cx) {
             return Poll::Ready(());
         }
         loop {
@@ -65,8 +77,23 @@ impl<'a, G: Fn(Doubt) -> bool> Presence<'a, G> {
                 (Some(Seen::Doubt(seen)), Doubt::Backlog { .. }) => seen,
                 _ => doubt,
             };
-            if (self.gone)(doubt) {
+            if self.is_gone(doubt, cx) {
                 return Poll::Ready(());
+            }
+        }
+    }
+
+    fn is_gone(&mut self, doubt: Doubt, cx: &mut Context<'_>) -> bool {
+        match (self.gone)(doubt) {
+            Guess::Gone => true,
+            Guess::Here => false,
+            Guess::Unknown => {
+                let ended = matches!(doubt, Doubt::Ended | Doubt::Backlog { ended: true });
+                if ended && !self.knocked {
+                    self.knocked = true;
+                    return self.link.state().poll_knock(cx).is_err();
+                }
+                false
             }
         }
     }

@@ -7,8 +7,9 @@ use super::limits::BUFFER_BYTES;
 use super::lines::Scan;
 use super::link::Link;
 use super::malformed::Malformed;
-use super::presence::Doubt;
+use super::presence::{Doubt, Guess};
 use super::request::{self, Head};
+use super::upgrade::Upgraded;
 use crate::wheel::{Sleep, Wheel};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -51,7 +52,7 @@ pub struct Conditions<G> {
     pub wheel: Wheel,
     /// Asked at once when a client has ended its direction, and then every
     /// 25 ms while that or a backlog leaves its presence in doubt: is it gone?
-    /// `|_| false` goes on serving until writing fails.
+    /// `|_| Guess::Here` goes on serving until writing fails.
     pub gone: G,
 }
 
@@ -62,8 +63,8 @@ pub enum End {
     Closed,
     /// It went to an [`super::OnUpgrade`].
     Upgraded,
-    /// It began with HTTP/2's preface: the socket, and what was read of it.
-    Http2(TcpStream, Bytes),
+    /// It began with HTTP/2's preface, which is yet to be read from this.
+    Http2(Upgraded),
 }
 
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -79,7 +80,7 @@ where
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
     B::Error: Display,
-    G: Fn(Doubt) -> bool,
+    G: Fn(Doubt) -> Guess,
     D: Future<Output = ()>,
 {
     let link = Link::new(socket);
@@ -120,7 +121,7 @@ fn preface(link: &Link) -> End {
     let mut state = link.state();
     let read = std::mem::take(&mut state.inbox.bytes).freeze();
     match state.socket.take() {
-        Some(socket) => End::Http2(socket, read),
+        Some(socket) => End::Http2(Upgraded::new(socket, read)),
         None => End::Closed,
     }
 }

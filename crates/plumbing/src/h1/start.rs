@@ -58,6 +58,11 @@ impl Start {
         }
     }
 
+    /// The head, once it has been sent.
+    pub(super) fn into_parts(self) -> request::Parts {
+        self.parts
+    }
+
     pub(super) fn failed<B>(self, wire: &mut Wire<B>, error: String) -> SendError<B>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -68,7 +73,7 @@ impl Start {
                 let unsent = Outgoing { parts: self.parts, begun: self.begun, body: feed.into_body() };
                 SendError::NotSent { unsent: Box::new(unsent), error }
             }
-            _ => SendError::Broken { error, at: Break::BeforeAnswer },
+            _ => SendError::Broken { error, at: Break::BeforeAnswer, head: Some(Box::new(self.parts)) },
         }
     }
 }

@@ -29,7 +29,7 @@ where
             seen += &format!(" {:?}", collected.trailers());
             full(format!("{seen} {}", collected.to_bytes().escape_ascii()))
         }
-        Err(_) => crate::served::with_status(400, ""),
+        Err(_) => crate::served::with_status(502, ""),
     }
 }
 

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use plumbing::h1::{Conditions, Doubt, End, Incoming, Settings, serve};
+use plumbing::h1::{Conditions, Doubt, End, Guess, Incoming, Settings, serve};
 use plumbing::wheel::Wheel;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -120,7 +120,11 @@ where
         while let Ok((socket, _)) = listener.accept().await {
             socket.set_nodelay(true).unwrap();
             let gone = gone.clone();
-            let conditions = Conditions { settings, wheel: wheel.clone(), gone: move |doubt| gone(doubt) };
+            let conditions = Conditions {
+                settings,
+                wheel: wheel.clone(),
+                gone: move |doubt| if gone(doubt) { Guess::Gone } else { Guess::Here },
+            };
             let (mut draining, handler, end) = (draining.clone(), handler.clone(), end.clone());
             tokio::spawn(async move {
                 let drain = async move {
@@ -131,7 +135,7 @@ where
                 let how = match serve(socket, conditions, drain, handler).await {
                     End::Closed => "closed".to_owned(),
                     End::Upgraded => "upgraded".to_owned(),
-                    End::Http2(_, read) => format!("http2 {}", read.escape_ascii()),
+                    End::Http2(socket) => format!("http2 {}", socket.into_parts().1.escape_ascii()),
                 };
                 let _ = end.send(how);
             });

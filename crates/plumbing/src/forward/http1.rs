@@ -1,0 +1,241 @@
+//! Kept HTTP/1 connections: a stack for each address, the one used last on
+//! top, so that the rest grow old and are closed.
+
+use super::connect::{Connector, Made};
+use super::{Received, SendError, Trip};
+use crate::body::Body;
+use crate::fds::Taken;
+use crate::h1::{self, Break, Connection, Interim, Options, Outgoing};
+use crate::headers;
+use crate::idle::{IDLE_MAX, IdleLimit};
+use http::{HeaderMap, Request, Response, StatusCode, Version};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Idle connections kept for one address; further ones are closed.
+const IDLE_CONNECTIONS_MAX: usize = 1000;
+/// Addresses of which nothing is left but what was learned; beyond it is
+/// forgotten.
+const LEARNED_MAX: usize = 1024;
+/// Aged connections are closed together, this much late at most.
+const SWEEP_SLACK: Duration = Duration::from_secs(5);
+
+pub(super) struct Http1 {
+    connector: Connector,
+    servers: Mutex<HashMap<SocketAddr, Server>>,
+    bell: Arc<Bell>,
+    /// Rings the bell: what idle connections call when something happens.
+    waker: Waker,
+}
+
+#[derive(Default)]
+struct Server {
+    idle: Vec<Idle>,
+    limit: IdleLimit,
+}
+
+struct Idle {
+    connection: Connection<Body>,
+    fd: Taken,
+    since: Instant,
+}
+
+/// Where a connection belongs.
+pub(super) struct Home {
+    pool: Arc<Http1>,
+    address: SocketAddr,
+    fd: Taken,
+}
+
+impl Home {
+    pub(super) fn put_back(self, connection: Connection<Body>) {
+        self.pool.put(self.address, Idle { connection, fd: self.fd, since: Instant::now() });
+    }
+}
+
+#[derive(Default)]
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+impl Http1 {
+    pub(super) fn new(connector: Connector) -> Arc<Http1> {
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(bell.clone());
+        Arc::new(Http1 { connector, servers: Mutex::default(), bell, waker })
+    }
+
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        mut request: Request<Body>,
+        mut trip: Trip,
+    ) -> Result<Response<Received>, SendError> {
+        *request.version_mut() = Version::HTTP_11;
+        let mut outgoing = Outgoing::from(request);
+        let mut hold = std::mem::take(&mut trip.hold);
+        let mut again = !trip.patience.is_zero();
+        loop {
+            let (connection, fd, reused) = match self.take(address, trip.repeatable) {
+                Some(idle) => (idle.connection, idle.fd, Some(idle.since)),
+                None => {
+                    let Made { stream, fd } = match self.connector.connect(address, trip.patience).await {
+                        Ok(made) => made,
+                        Err(error) => {
+                            self.forget(address);
+                            return Err(SendError::NotSent { error });
+                        }
+                    };
+                    (Connection::new(stream), fd, None)
+                }
+            };
+            let mut on_interim = trip.interim.as_ref().map(|interim| |status, fields| pass_on(interim, status, fields));
+            let options = Options {
+                on_interim: on_interim.as_mut().map(|pass| pass as &mut (dyn FnMut(StatusCode, HeaderMap) + Send)),
+                hold_body: std::mem::take(&mut hold),
+            };
+            match connection.send(outgoing, options).await {
+                Ok(response) => {
+                    self.learn(address, reused, response.headers());
+                    let home = Home { pool: self.clone(), address, fd };
+                    return Ok(response.map(|body| Received::http1(body, home)));
+                }
+                Err(h1::SendError::NotSent { unsent, .. }) if reused.is_some() => outgoing = *unsent,
+                Err(h1::SendError::NotSent { unsent, .. }) if again => {
+                    again = false;
+                    outgoing = *unsent;
+                }
+                Err(h1::SendError::NotSent { error, .. }) => return Err(SendError::NotSent { error }),
+                Err(h1::SendError::Broken { at: Break::BeforeAnswer, head: Some(head), .. })
+                    if trip.repeatable && (reused.is_some() || again) =>
+                {
+                    again &= reused.is_some();
+                    outgoing = Request::from_parts(*head, Body::empty()).into();
+                }
+                Err(h1::SendError::Broken { error, at, .. }) => return Err(SendError::Broken { error, at }),
+            }
+        }
+    }
+
+    fn take(&self, address: SocketAddr, repeatable: bool) -> Option<Idle> {
+        let mut servers = self.servers.lock();
+        let server = servers.get_mut(&address)?;
+        let now = Instant::now();
+        while let Some(idle) = server.idle.pop() {
+            let age = now.saturating_duration_since(idle.since);
+            if idle.connection.is_stale() {
+                server.limit.closed_after(age);
+                continue;
+            }
+            if age > server.limit.reuse_max(repeatable) {
+                // All below it have lain idle for longer: none is of use for
+                // this request, and none at all if it were of no use for any.
+                if age <= server.limit.reuse_max(true) {
+                    server.idle.push(idle);
+                }
+                return None;
+            }
+            return Some(idle);
+        }
+        None
+    }
+
+    fn put(&self, address: SocketAddr, idle: Idle) {
+        if !idle.connection.watch(&self.waker) {
+            return;
+        }
+        let mut servers = self.servers.lock();
+        if servers.len() >= LEARNED_MAX && !servers.contains_key(&address) {
+            servers.retain(|_, server| !server.idle.is_empty());
+        }
+        let first = servers.values().all(|server| server.idle.is_empty());
+        let server = servers.entry(address).or_default();
+        if server.idle.len() < IDLE_CONNECTIONS_MAX {
+            server.idle.push(idle);
+        }
+        drop(servers);
+        if first {
+            self.bell.0.notify_one();
+        }
+    }
+
+    /// What an answer on a connection shows of its server.
+    fn learn(&self, address: SocketAddr, reused: Option<Instant>, fields: &HeaderMap) {
+        let hint = headers::keep_alive_timeout(fields);
+        if reused.is_none() && hint.is_none() {
+            return;
+        }
+        let mut servers = self.servers.lock();
+        let server = servers.entry(address).or_default();
+        if let Some(since) = reused {
+            server.limit.worked_after(since.elapsed());
+        }
+        if let Some(limit) = hint {
+            server.limit.hint(limit);
+        }
+    }
+
+    fn forget(&self, address: SocketAddr) {
+        if let Some(server) = self.servers.lock().get_mut(&address) {
+            server.limit.forget();
+            server.idle.clear();
+        }
+    }
+
+    /// See [`super::Pool::sweep`].
+    pub(super) async fn sweep(&self) {
+        loop {
+            match self.sweep_once() {
+                Some(due) => tokio::select! {
+                    () = self.bell.0.notified() => {}
+                    () = self.connector.wheel.sleep_until(due + SWEEP_SLACK) => {}
+                },
+                None => self.bell.0.notified().await,
+            }
+        }
+    }
+
+    /// Returns when the oldest of what is left is too old.
+    fn sweep_once(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut servers = self.servers.lock();
+        let mut due = None;
+        for server in servers.values_mut() {
+            let Server { idle, limit } = server;
+            idle.retain(|idle| {
+                let age = now.saturating_duration_since(idle.since);
+                let open = idle.connection.watch(&self.waker);
+                if !open {
+                    limit.closed_after(age);
+                }
+                open && age < IDLE_MAX
+            });
+            let oldest = idle.first().map(|idle| idle.since + IDLE_MAX);
+            due = due.into_iter().chain(oldest).min();
+        }
+        due
+    }
+}
+
+/// The 100 of a server is its own: whether the client is asked for its body
+/// is for our side of the connection to say.
+fn pass_on(interim: &Interim, status: StatusCode, mut fields: HeaderMap) {
+    if status != StatusCode::CONTINUE {
+        headers::to_client(&mut fields, false, false);
+        interim.send(status, &fields);
+    }
+}

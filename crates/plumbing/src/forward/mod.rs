@@ -1,0 +1,112 @@
+//! Requests out: one request to one address, over connections that are kept.
+//!
+//! Each worker has its own pool: no lock that another core takes, no hop to
+//! another thread.
+
+mod connect;
+mod http1;
+mod http2;
+mod received;
+
+pub use connect::CONNECT_TIMEOUT;
+pub use received::Received;
+
+use crate::body::Body;
+use crate::fds::Budget;
+use crate::h1::{Break, Hold, Interim};
+use crate::reason::Reason;
+use crate::wheel::Wheel;
+use connect::Connector;
+use http::{Request, Response, Version};
+use http1::Http1;
+use http2::Http2;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a request goes, and how.
+#[derive(Default)]
+pub struct Trip {
+    /// Sending it twice does no harm, and its body is empty.
+    pub repeatable: bool,
+    /// How long a server that refuses connections is tried again; with it, one
+    /// that ends in the middle of a repeatable request is asked once more.
+    pub patience: Duration,
+    /// Takes interim answers (1xx) to the client.
+    pub interim: Option<Interim>,
+    /// Until when the body of a request that says `Expect` is held back.
+    pub hold: Hold,
+}
+
+/// Why a request was not answered.
+pub enum SendError {
+    /// Nothing was sent: it may go elsewhere, whatever it is.
+    NotSent {
+        /// What failed.
+        error: String,
+    },
+    /// It was sent, or may have been.
+    Broken {
+        /// What failed.
+        error: String,
+        /// Where.
+        at: Break,
+    },
+}
+
+impl SendError {
+    /// The reason that an answer of ours gives for it, and what failed, for
+    /// the log.
+    pub fn into_reason(self) -> (Reason, String) {
+        match self {
+            SendError::NotSent { error } => (Reason::ConnectFailed, error),
+            SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
+            SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
+            SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
+        }
+    }
+}
+
+/// The connections of one worker. Clones share it.
+#[derive(Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    http1: Arc<Http1>,
+    http2: Http2,
+}
+
+impl Pool {
+    /// Without connections. Those that are made count against `fds`.
+    pub fn new(wheel: Wheel, fds: Budget) -> Pool {
+        let connector = Connector { wheel, fds };
+        let shared = Shared { http1: Http1::new(connector.clone()), http2: Http2::new(connector) };
+        Pool { shared: Arc::new(shared) }
+    }
+
+    /// Closes idle connections that are old, or that the other side has
+    /// closed, for as long as it is polled. Sleeps while there are none.
+    pub async fn sweep(self) {
+        self.shared.http1.sweep().await;
+    }
+
+    /// Sends a request to `address`, in the version it came in: 2 as h2c, all
+    /// else as HTTP/1.1.
+    ///
+    /// # Errors
+    /// See [`SendError`]. A reused connection that turned out to be dead is
+    /// not among them where another try is safe.
+    pub async fn send(
+        &self,
+        address: SocketAddr,
+        request: Request<Body>,
+        trip: Trip,
+    ) -> Result<Response<Received>, SendError> {
+        if request.version() == Version::HTTP_2 {
+            return self.shared.http2.send(address, request, &trip).await;
+        }
+        self.shared.http1.send(address, request, trip).await
+    }
+}

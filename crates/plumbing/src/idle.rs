@@ -1,0 +1,102 @@
+//! How long a server keeps idle connections, learned from when it closes them.
+//!
+//! A request on a connection that is closed at that very moment is lost, and
+//! not all requests may be sent twice. So a connection is used again only well
+//! before its server is known to close it.
+
+use std::time::Duration;
+
+/// An idle connection is closed, not used, beyond this.
+pub const IDLE_MAX: Duration = Duration::from_secs(90);
+/// A request that cannot be sent twice uses a connection idle for no longer
+/// than this while nothing has been learned: servers commonly close idle ones
+/// after two seconds and more.
+const UNREPEATABLE_MAX: Duration = Duration::from_secs(1);
+/// A connection closed sooner says little: its server may be ending. Only as
+/// many in a row as [`DOUBTFUL_MAX`] say that it does so always.
+const DOUBTFUL: Duration = Duration::from_millis(100);
+const DOUBTFUL_MAX: u8 = 3;
+
+/// What is known of one server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdleLimit {
+    shortest: Option<Duration>,
+    doubtful: u8,
+}
+
+impl IdleLimit {
+    /// The server closed a connection that had lain idle for `age`.
+    pub fn closed_after(&mut self, age: Duration) {
+        if age < DOUBTFUL {
+            self.doubtful += 1;
+            if self.doubtful < DOUBTFUL_MAX {
+                return;
+            }
+        }
+        self.doubtful = 0;
+        self.hint(age);
+    }
+
+    /// The server says that it closes after `limit` (`Keep-Alive: timeout=…`).
+    pub fn hint(&mut self, limit: Duration) {
+        self.shortest = Some(self.shortest.map_or(limit, |known| known.min(limit)));
+    }
+
+    /// A connection that had lain idle for `age` still worked.
+    pub fn worked_after(&mut self, age: Duration) {
+        if age >= DOUBTFUL {
+            self.doubtful = 0;
+        }
+    }
+
+    /// The server has ended: the next may do otherwise.
+    pub fn forget(&mut self) {
+        *self = IdleLimit::default();
+    }
+
+    /// For how long a connection may have lain idle to be used once more.
+    pub fn reuse_max(&self, repeatable: bool) -> Duration {
+        match self.shortest {
+            Some(shortest) => (shortest * 3 / 4).min(IDLE_MAX),
+            None if repeatable => IDLE_MAX,
+            None => UNREPEATABLE_MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn connections_are_used_for_three_quarters_of_the_shortest_life_seen() {
+        let mut limit = IdleLimit::default();
+        assert_eq!((limit.reuse_max(true), limit.reuse_max(false)), (IDLE_MAX, UNREPEATABLE_MAX));
+        limit.closed_after(ms(5000));
+        assert_eq!((limit.reuse_max(true), limit.reuse_max(false)), (ms(3750), ms(3750)));
+        limit.closed_after(ms(200));
+        limit.closed_after(ms(400));
+        assert_eq!(limit.reuse_max(true), ms(150));
+        limit.forget();
+        assert_eq!(limit.reuse_max(true), IDLE_MAX);
+        limit.hint(Duration::from_secs(1_000_000));
+        assert_eq!(limit.reuse_max(true), IDLE_MAX);
+    }
+
+    #[test]
+    fn one_that_ends_is_not_taken_for_one_that_is_always_quick() {
+        let mut limit = IdleLimit::default();
+        limit.closed_after(ms(3));
+        limit.closed_after(ms(4));
+        limit.worked_after(ms(150));
+        limit.closed_after(ms(3));
+        limit.closed_after(ms(4));
+        assert_eq!(limit.reuse_max(true), IDLE_MAX);
+        limit.closed_after(ms(8));
+        assert_eq!(limit.reuse_max(true), ms(6));
+    }
+}
