@@ -11,6 +11,7 @@ use super::outgoing::{Break, Hold, Options, Outgoing, SendError, framing, write_
 use super::received::Received;
 use super::reply::{self, Head};
 use super::start::{Start, Started};
+use crate::socket::Socket;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, Version};
 use http_body::Body;
@@ -25,7 +26,7 @@ use tokio::net::TcpStream;
 pub struct Connection<B>(pub(super) Box<Wire<B>>);
 
 pub(super) struct Wire<B> {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Socket,
     pub(super) inbox: Inbox,
     pub(super) out: Outbox,
     /// A request's body, until it has been sent.
@@ -43,14 +44,21 @@ where
     /// Over a socket that nothing has been sent on. Set `TCP_NODELAY` before.
     pub fn new(socket: TcpStream) -> Connection<B> {
         let (inbox, out) = (Inbox::default(), Outbox::default());
-        Connection(Box::new(Wire { socket, inbox, out, feed: None, hold: Hold::No, deaf: false }))
+        Connection(Box::new(Wire {
+            socket: Socket::Plain(socket),
+            inbox,
+            out,
+            feed: None,
+            hold: Hold::No,
+            deaf: false,
+        }))
     }
 
     /// True if the other side has closed an idle connection, or said something
     /// that nobody asked for. Costs no system call while nothing has come.
     pub fn is_stale(&self) -> bool {
-        let socket = &self.0.socket;
-        if socket.poll_read_ready(&mut Context::from_waker(Waker::noop())).is_pending() {
+        let socket = self.0.socket.tcp();
+        if !self.0.socket.has_input() {
             return false;
         }
         // The flag may be left from a read that just fitted.
@@ -62,8 +70,8 @@ where
     pub fn watch(&self, waker: &Waker) -> bool {
         let mut cx = Context::from_waker(waker);
         // The flag may be left from a read that just fitted: the second look counts.
-        self.0.socket.poll_read_ready(&mut cx).is_pending()
-            || (!self.is_stale() && self.0.socket.poll_read_ready(&mut cx).is_pending())
+        self.0.socket.tcp().poll_read_ready(&mut cx).is_pending()
+            || (!self.is_stale() && self.0.socket.tcp().poll_read_ready(&mut cx).is_pending())
     }
 
     /// Sends a request, and waits for the head of its answer. The answer's

@@ -69,7 +69,7 @@ where
             if plan.encoder == Encoder::UntilClose
                 && let Some(socket) = &link.state().socket
             {
-                let _ = socket.set_zero_linger();
+                let _ = socket.tcp().set_zero_linger();
             }
             After::Closed
         }

@@ -2,13 +2,13 @@
 
 use super::buffers;
 use super::limits::BUFFER_BYTES;
+use crate::socket::Socket;
 use bytes::{BufMut, BytesMut};
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
 
 /// What was read, and the state of reading.
 #[derive(Default)]
@@ -23,13 +23,13 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Reads once; 0 at the end. The buffer is borrowed only when there is
     /// something to read, so that waiting costs no memory.
-    pub(super) fn poll_fill(&mut self, socket: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_fill(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
         let free = self.bytes.capacity() - self.bytes.len();
         if free < BUFFER_BYTES[self.class] / 2 {
-            ready!(socket.poll_read_ready(cx))?;
+            ready!(socket.poll_worth_reading(cx))?;
             self.make_room();
         }
         let room = self.bytes.capacity() - self.bytes.len();

@@ -14,6 +14,7 @@ use super::outbox::Outbox;
 use super::presence::{Doubt, Seen};
 use super::request::Head;
 use super::upgrade::Upgraded;
+use crate::socket::Socket;
 use http::{HeaderMap, StatusCode, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::future::Future;
@@ -22,7 +23,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// A connection's shared part.
@@ -30,7 +30,7 @@ pub(super) struct Link(Mutex<State>);
 
 pub(super) struct State {
     /// `None` once it was handed over.
-    pub(super) socket: Option<TcpStream>,
+    pub(super) socket: Option<Socket>,
     pub(super) inbox: Inbox,
     pub(super) decoder: Decoder,
     /// Which request is served: a body of an earlier one reads nothing.
@@ -58,7 +58,7 @@ pub(super) struct State {
 }
 
 impl Link {
-    pub(super) fn new(socket: TcpStream) -> Arc<Link> {
+    pub(super) fn new(socket: Socket) -> Arc<Link> {
         Arc::new(Link(Mutex::new(State {
             socket: Some(socket),
             inbox: Inbox::default(),
@@ -293,14 +293,14 @@ impl State {
             return !self.inbox.bytes.is_empty();
         }
         let Some(socket) = &self.socket else { return false };
-        socket.poll_read_ready(&mut Context::from_waker(Waker::noop())).is_ready()
+        socket.has_input()
     }
 
     /// What the socket's state says without reading: gone, or ended behind what
     /// is unread.
     pub(super) fn look(&self) -> Option<Seen> {
         let socket = self.socket.as_ref()?;
-        let ready = pin!(socket.ready(Interest::READABLE | Interest::ERROR));
+        let ready = pin!(socket.tcp().ready(Interest::READABLE | Interest::ERROR));
         match ready.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Err(_)) => Some(Seen::Gone),
             Poll::Ready(Ok(ready)) if ready.is_error() => Some(Seen::Gone),

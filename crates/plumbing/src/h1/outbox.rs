@@ -3,13 +3,13 @@
 
 use super::buffers;
 use super::limits::FLAT_BYTES_MAX;
+use crate::socket::Socket;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 /// Pieces given to the kernel in one call.
 const SLICES: usize = 32;
@@ -62,7 +62,7 @@ impl Outbox {
     }
 
     /// Writes all there is.
-    pub(super) fn poll_flush(&mut self, socket: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_flush(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.length > 0 {
             let count = if self.queue.is_empty() {
                 ready!(Pin::new(&mut *socket).poll_write(cx, &self.tail))?
@@ -82,7 +82,7 @@ impl Outbox {
             self.begun = true;
             self.advance(count);
         }
-        Poll::Ready(Ok(()))
+        Pin::new(socket).poll_flush(cx)
     }
 
     fn advance(&mut self, mut count: usize) {

@@ -10,6 +10,7 @@ use super::malformed::Malformed;
 use super::presence::{Doubt, Guess};
 use super::request::{self, Head};
 use super::upgrade::Upgraded;
+use crate::socket::Socket;
 use crate::wheel::{Sleep, Wheel};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -20,7 +21,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// Limits of connections.
@@ -74,7 +74,7 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 ///
 /// The handler's future, and then its answer's body, are dropped as soon as
 /// the client has gone. Set `TCP_NODELAY` before.
-pub async fn serve<H, F, B, G, D>(socket: TcpStream, conditions: Conditions<G>, drain: D, handler: H) -> End
+pub async fn serve<H, F, B, G, D>(socket: impl Into<Socket>, conditions: Conditions<G>, drain: D, handler: H) -> End
 where
     H: Fn(Request<Incoming>) -> F,
     F: Future<Output = Response<B>>,
@@ -83,7 +83,7 @@ where
     G: Fn(Doubt) -> Guess,
     D: Future<Output = ()>,
 {
-    let link = Link::new(socket);
+    let link = Link::new(socket.into());
     let _open = Open(&link);
     let drain = pin!(drain);
     let mut drain = Drain { signal: drain, begun: false };

@@ -1,29 +1,29 @@
 //! Connections that have left HTTP behind: a 101, or an accepted CONNECT.
 
+use crate::socket::Socket;
 use bytes::{Buf, Bytes};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// A socket, and what had been read from it beyond the head: the other side
 /// need not have waited for the switch.
 #[derive(Debug)]
 pub struct Upgraded {
-    socket: TcpStream,
+    socket: Socket,
     early: Bytes,
 }
 
 impl Upgraded {
-    pub(super) fn new(socket: TcpStream, early: Bytes) -> Upgraded {
+    pub(super) fn new(socket: Socket, early: Bytes) -> Upgraded {
         Upgraded { socket, early }
     }
 
     /// The socket, and the bytes that come before all that it will give.
-    pub fn into_parts(self) -> (TcpStream, Bytes) {
+    pub fn into_parts(self) -> (Socket, Bytes) {
         (self.socket, self.early)
     }
 }
