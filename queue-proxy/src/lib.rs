@@ -8,9 +8,11 @@ mod chain;
 mod config;
 mod end;
 pub mod env;
+mod lease;
 pub mod observe;
 mod ports;
 mod probes;
+mod push;
 pub mod readiness;
 mod report;
 mod sidecar;
@@ -23,6 +25,7 @@ use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::worker::{Worker, Workers};
 use ports::{admin, autometric};
+use push::Push;
 use report::Latest;
 use sidecar::Sidecar;
 use std::sync::Arc;
@@ -36,12 +39,14 @@ pub struct Sockets {
     pub admin: Option<TcpListener>,
     /// The stat of the last second.
     pub autometric: Option<TcpListener>,
+    /// Where the app says that it is busy; it must be on loopback.
+    pub lease: Option<TcpListener>,
 }
 
 impl Sockets {
     /// The main port alone.
     pub fn serving(serving: TcpListener) -> Sockets {
-        Sockets { serving, admin: None, autometric: None }
+        Sockets { serving, admin: None, autometric: None, lease: None }
     }
 }
 
@@ -59,6 +64,10 @@ pub struct Links {
 pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutdown) {
     let sidecar = Arc::new(Sidecar::new(config));
     let latest = Arc::new(Latest::new(&sidecar.config.pod));
+    let pushing = sidecar.config.stats_push.clone().map(|receiver| {
+        let push = Push { receiver, revision: sidecar.config.revision.clone(), reports: latest.follow() };
+        tokio::spawn(push.run())
+    });
     let reporting = tokio::spawn(report::run(sidecar.clone(), latest.clone(), links.stats));
     // In the order in which they are closed.
     let mut side_ports = Vec::new();
@@ -67,6 +76,9 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
         side_ports.push(port.clone());
         port
     };
+    if let Some(listener) = sockets.lease {
+        tokio::spawn(ports::lease::serve(sidecar.clone(), listener, side_port()));
+    }
     if let Some(listener) = sockets.admin {
         tokio::spawn(admin::serve(sidecar.clone(), listener, side_port()));
     }
@@ -87,6 +99,9 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
         stage.stop();
     }
     reporting.abort();
+    if let Some(pushing) = pushing {
+        pushing.abort();
+    }
 }
 
 /// Serves the main port until the quiet time is over.
