@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | time | [`clock`], [`wheel`] (timers), [`alarm`], [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
-//! | connections in | [`listen`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports) |
+//! | connections in | [`listen`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports); [`tls`] |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
 //! | requests out | [`target`], [`forward`], [`tunnel`]; [`grpc`] (single calls) |
@@ -48,6 +48,7 @@ pub mod side;
 pub mod stats;
 pub mod target;
 pub mod telemetry;
+pub mod tls;
 pub mod trust;
 pub mod tunnel;
 pub mod wheel;

@@ -10,7 +10,6 @@ mod tests;
 mod tls;
 
 pub use ports::Ports;
-pub use tls::{Tls, TlsVersion};
 
 use crate::config::{Config, QUEUE_DEPTH_PER_SLOT};
 use crate::observe::Identity;
@@ -32,7 +31,7 @@ pub struct Settings {
     /// What it listens on.
     pub ports: Ports,
     /// TLS of the main port; `None` when there are no certificates.
-    pub tls: Option<Tls>,
+    pub tls: Option<plumbing::tls::Settings>,
     /// Who the sidecar is, for telemetry.
     pub identity: Identity,
     /// How the process's log is written.
@@ -70,7 +69,7 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
         pod: config.pod.to_string(),
         pod_ip,
     };
-    Settings { config, ports, tls: tls::read(env, exists), identity, log }
+    Settings { config, ports, tls: tls::read(env, compat, exists), identity, log }
 }
 
 fn config(env: &mut Env, app: SocketAddr, compat: Compat) -> Config {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::readiness::{Check, Probe, Target};
 use plumbing::fault::Faults;
+use plumbing::tls::{CHECK_EVERY, CHECK_EVERY_STRICT, Version};
 use policy::probe::Manner;
 
 /// What a stock controller passes.
@@ -191,11 +192,14 @@ fn tls_is_on_where_its_files_are_and_only_then_its_settings_count() {
     assert!(settings(&bad).tls.is_none());
     let faults = with(&bad, &[], true).map(|_| ()).unwrap_err();
     assert!(faults.lines()[0].contains("MIN_VERSION") && faults.lines()[1].contains("P-255"), "{faults}");
+    let suites = ("QUEUE_PROXY_TLS_CIPHER_SUITES", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_FAST");
+    let faults = with(&[suites], &[], true).map(|_| ()).unwrap_err();
+    assert_eq!(faults.lines(), ["QUEUE_PROXY_TLS_CIPHER_SUITES: there is no cipher suite `TLS_FAST`"]);
     let tls = with(&[("ZEROSCALE_CERT_DIR", "/c"), ("QUEUE_PROXY_TLS_MIN_VERSION", "1.2")], &[], true)
         .unwrap_or_else(|faults| panic!("{faults}"));
     let tls = tls.tls.unwrap();
-    assert_eq!(
-        (tls.certificate.to_str(), tls.min, tls.max),
-        (Some("/c/tls.crt"), TlsVersion::Tls12, TlsVersion::Tls13)
-    );
+    assert_eq!(tls.check_every, CHECK_EVERY);
+    let strict = with(&[STRICT], &[], true).unwrap_or_else(|faults| panic!("{faults}")).tls.unwrap();
+    assert_eq!(strict.check_every, CHECK_EVERY_STRICT);
+    assert_eq!((tls.certificate.to_str(), tls.min, tls.max), (Some("/c/tls.crt"), Version::Tls12, Version::Tls13));
 }
