@@ -3,13 +3,15 @@
 //! | job | module |
 //! | --- | --- |
 //! | stats, from sidecars and activators to the autoscaler | [`stats`] |
+//! | the call by which sidecars push stats | [`push`] |
 //! | the health check of gRPC servers | [`health`] |
 //!
 //! The structs are written by hand, since a compiler for protocol files is a
-//! heavy thing to need for six messages. Field numbers are the wire contract:
+//! heavy thing to need for seven messages. Field numbers are the wire contract:
 //! never change one, never use one again.
 
 pub mod health;
+pub mod push;
 pub mod stats;
 
 use prost::Message;

@@ -1,7 +1,7 @@
 //! The request path of the sidecar, one function, outermost step first.
 
-use crate::probes;
 use crate::sidecar::{Inside, Sidecar};
+use crate::{lease, probes};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version, request};
 use plumbing::body::{Body, Guard};
@@ -164,6 +164,7 @@ fn carry(
     caller: &Caller,
     held: (Option<Inside>, Option<Permit>),
 ) -> Response<Body> {
+    lease::heard(sidecar, response.headers_mut());
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let guard: Guard = Box::new(held);
     let switched = match (switching, switch) {

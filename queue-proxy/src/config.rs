@@ -1,6 +1,6 @@
 //! What a sidecar is told at its start.
 
-use crate::readiness::Readiness;
+use crate::readiness::{Readiness, Target};
 use plumbing::serve::Settings;
 use plumbing::trust::Trust;
 use policy::compat::Compat;
@@ -56,6 +56,8 @@ pub struct Config {
     pub tunnel_timeout: Duration,
     /// How long an app that cannot be reached is tried again.
     pub connect_retry: Duration,
+    /// Where stats are pushed to, beside being scraped (`ZEROSCALE_STATS_ADDR`).
+    pub stats_push: Option<Target>,
 }
 
 impl Config {
@@ -78,6 +80,7 @@ impl Config {
             drain: Rules::at_once(),
             tunnel_timeout: TUNNEL_TIMEOUT,
             connect_retry: CONNECT_RETRY,
+            stats_push: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The end of a sidecar, in a fixed order: the main port and its requests, the
-//! tunnels, the admin port, and last the port that the autoscaler scrapes.
+//! tunnels, what the app does in the background, the port of its lease, the
+//! admin port, and last the port that the autoscaler scrapes.
 
 use crate::sidecar::Sidecar;
 use plumbing::shutdown::Shutdown;
@@ -26,8 +27,14 @@ pub(crate) async fn quiet(sidecar: &Sidecar, asked: &Shutdown) {
 }
 
 /// Waits for what runs: requests as long as their own limits let them, tunnels
-/// up to their limit from now on. The main port must have been closed.
+/// up to their limit from now on, the app's own work as long as it has said.
+/// The main port must have been closed.
 pub(crate) async fn finish(sidecar: &Sidecar) {
+    finish_connections(sidecar).await;
+    sidecar.drain.released().await;
+}
+
+async fn finish_connections(sidecar: &Sidecar) {
     // A request that runs still may become a tunnel: so one after the other.
     let mut finished = pin!(async {
         sidecar.closing.finished().await;

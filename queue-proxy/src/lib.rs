@@ -8,9 +8,11 @@ mod chain;
 mod config;
 mod end;
 pub mod env;
+mod lease;
 pub mod observe;
 mod ports;
 mod probes;
+mod push;
 pub mod readiness;
 mod report;
 mod sidecar;
@@ -18,11 +20,13 @@ mod sidecar;
 pub use config::{Config, QUEUE_DEPTH_PER_SLOT};
 pub use readiness::Readiness;
 
-use plumbing::serve;
+use plumbing::serve::{self, Port};
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
+use plumbing::tls::Acceptor;
 use plumbing::worker::{Worker, Workers};
 use ports::{admin, autometric};
+use push::Push;
 use report::Latest;
 use sidecar::Sidecar;
 use std::sync::Arc;
@@ -32,16 +36,20 @@ use tokio::net::TcpListener;
 pub struct Sockets {
     /// Requests and probes.
     pub serving: TcpListener,
+    /// The same under TLS.
+    pub serving_tls: Option<(TcpListener, Acceptor)>,
     /// The stop hook.
     pub admin: Option<TcpListener>,
     /// The stat of the last second.
     pub autometric: Option<TcpListener>,
+    /// Where the app says that it is busy; it must be on loopback.
+    pub lease: Option<TcpListener>,
 }
 
 impl Sockets {
     /// The main port alone.
     pub fn serving(serving: TcpListener) -> Sockets {
-        Sockets { serving, admin: None, autometric: None }
+        Sockets { serving, serving_tls: None, admin: None, autometric: None, lease: None }
     }
 }
 
@@ -59,6 +67,10 @@ pub struct Links {
 pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutdown) {
     let sidecar = Arc::new(Sidecar::new(config));
     let latest = Arc::new(Latest::new(&sidecar.config.pod));
+    let pushing = sidecar.config.stats_push.clone().map(|receiver| {
+        let push = Push { receiver, revision: sidecar.config.revision.clone(), reports: latest.follow() };
+        tokio::spawn(push.run())
+    });
     let reporting = tokio::spawn(report::run(sidecar.clone(), latest.clone(), links.stats));
     // In the order in which they are closed.
     let mut side_ports = Vec::new();
@@ -67,6 +79,9 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
         side_ports.push(port.clone());
         port
     };
+    if let Some(listener) = sockets.lease {
+        tokio::spawn(ports::lease::serve(sidecar.clone(), listener, side_port()));
+    }
     if let Some(listener) = sockets.admin {
         tokio::spawn(admin::serve(sidecar.clone(), listener, side_port()));
     }
@@ -74,7 +89,7 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
         tokio::spawn(autometric::serve(latest, listener, side_port()));
     }
     let serving = async {
-        serve_main(&sidecar, sockets.serving, links.worker, &shutdown).await;
+        serve_main(&sidecar, sockets.serving, sockets.serving_tls, links.worker, &shutdown).await;
         end::finish(&sidecar).await;
         end::close(&side_ports).await;
     };
@@ -87,20 +102,38 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
         stage.stop();
     }
     reporting.abort();
+    if let Some(pushing) = pushing {
+        pushing.abort();
+    }
 }
 
-/// Serves the main port until the quiet time is over.
-async fn serve_main(sidecar: &Arc<Sidecar>, listener: TcpListener, worker: Worker, shutdown: &Shutdown) {
+/// Serves the main port, under TLS too, until the quiet time is over.
+async fn serve_main(
+    sidecar: &Arc<Sidecar>,
+    plain: TcpListener,
+    tls: Option<(TcpListener, Acceptor)>,
+    worker: Worker,
+    shutdown: &Shutdown,
+) {
     let mut settings = sidecar.config.serve.clone();
     settings.reuse_after_early_answer &= !sidecar.config.full_duplex;
-    let handler = {
+    let workers = Workers::only(worker);
+    let serve_port = |port: Port| {
         let sidecar = sidecar.clone();
-        move |caller, request| chain::serve(sidecar.clone(), caller, request)
+        let closing = sidecar.closing.clone();
+        let handler = move |caller, request| chain::serve(sidecar.clone(), caller, request);
+        serve::serve(port, workers.clone(), settings.clone(), closing, handler)
+    };
+    let plain = serve_port(plain.into());
+    let tls = tls.map(|(listener, acceptor)| serve_port(Port::with_tls(listener, acceptor)));
+    let tls = async {
+        if let Some(served) = tls {
+            served.await;
+        }
     };
     let quiet = async {
         end::quiet(sidecar, shutdown).await;
         sidecar.closing.drain();
     };
-    let served = serve::serve(listener, Workers::only(worker), settings, sidecar.closing.clone(), handler);
-    tokio::join!(served, quiet);
+    tokio::join!(plain, tls, quiet);
 }

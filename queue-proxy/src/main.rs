@@ -6,12 +6,14 @@ use plumbing::env::Env;
 use plumbing::fds::{self, Budget};
 use plumbing::listen::listen;
 use plumbing::shutdown::Shutdown;
+use plumbing::tls::Acceptor;
 use plumbing::worker::Worker;
 use plumbing::{clock, duration};
-use queue_proxy::env::{self, Ports, Settings};
+use queue_proxy::env::{self, Settings};
 use queue_proxy::observe::process_log::ProcessLog;
 use queue_proxy::{Links, Sockets};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,7 +39,12 @@ fn main() -> ExitCode {
         tracing::warn!(error = fault, "the logging configuration is of no use; the default one is");
     }
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(serve(settings)),
+        Ok(runtime) => {
+            let code = runtime.block_on(serve(settings));
+            // A name that is being looked up would hold the end otherwise.
+            runtime.shutdown_background();
+            code
+        }
         Err(error) => not_brought_up(&error.to_string()),
     }
 }
@@ -45,14 +52,11 @@ fn main() -> ExitCode {
 /// Serves until a signal, drains, and is done; a second signal ends at once.
 async fn serve(settings: Settings) -> ExitCode {
     tracing::info!("Starting queue-proxy");
-    let (mut signals, sockets) = match (Signals::new(), bind(&settings.ports)) {
+    let (mut signals, sockets) = match (Signals::new(), bind(&settings)) {
         (Ok(signals), Ok(sockets)) => (signals, sockets),
         (Err(error), _) => return not_brought_up(&error.to_string()),
         (_, Err(error)) => return not_brought_up(&error),
     };
-    if settings.tls.is_some() {
-        tracing::warn!("there are certificates, but this build does not serve TLS");
-    }
     let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
     let shutdown = Shutdown::new();
     let links = Links { stats: None, worker: Worker::here(&shutdown, budget) };
@@ -80,17 +84,27 @@ fn not_brought_up(error: &str) -> ExitCode {
 }
 
 /// All listeners, or the first that cannot be had, in words.
-fn bind(ports: &Ports) -> Result<Sockets, String> {
-    let open = |name: &str, port: u16| -> Result<TcpListener, String> {
+fn bind(settings: &Settings) -> Result<Sockets, String> {
+    let ports = &settings.ports;
+    let open_at = |name: &str, address: SocketAddr| -> Result<TcpListener, String> {
+        let port = address.port();
         let fault = |error: std::io::Error| format!("{name} server failed to serve: listen tcp :{port}: bind: {error}");
-        let listener = listen(ports.address(port)).map_err(fault)?;
+        let listener = listen(address).map_err(fault)?;
         let port = listener.local_addr().map_err(fault)?.port();
         tracing::info!("Starting http server {name}:{port}");
         Ok(listener)
     };
+    let open = |name, port| open_at(name, ports.address(port));
     let mut sockets = Sockets::serving(open("main", ports.serving)?);
+    if let Some(tls) = &settings.tls {
+        let acceptor = Acceptor::new(tls).map_err(|error| format!("main-tls server failed to serve: {error}"))?;
+        sockets.serving_tls = Some((open("main-tls", ports.serving_tls)?, acceptor));
+    }
     sockets.admin = Some(open("admin", ports.admin)?);
     sockets.autometric = Some(open("metrics", ports.autometric)?);
+    if let Some(port) = ports.lease {
+        sockets.lease = Some(open_at("lease", SocketAddr::new(ports.lease_ip(), port))?);
+    }
     Ok(sockets)
 }
 

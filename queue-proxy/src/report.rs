@@ -2,7 +2,6 @@
 
 use crate::config::Config;
 use crate::sidecar::Sidecar;
-use parking_lot::Mutex;
 use plumbing::alarm::Alarm;
 use plumbing::clock;
 use plumbing::stats::StatSink;
@@ -14,28 +13,34 @@ use policy::world::PodName;
 use proto::stats::Stat as WireStat;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, Interval};
 
-/// The latest report, for whoever scrapes.
+/// The latest report, for whoever scrapes or follows.
 pub(crate) struct Latest {
     began: Instant,
-    /// What is told while there is no report: the name alone.
-    nothing: WireStat,
-    report: Mutex<Option<WireStat>>,
+    /// The name alone while there is no report.
+    report: watch::Sender<WireStat>,
 }
 
 impl Latest {
     pub(crate) fn new(pod: &PodName) -> Latest {
-        Latest { began: Instant::now(), nothing: WireStat::of_pod(pod), report: Mutex::new(None) }
+        Latest { began: Instant::now(), report: watch::Sender::new(WireStat::of_pod(pod)) }
     }
 
     /// The report, unchanged however often it is asked for.
     pub(crate) fn stat(&self) -> WireStat {
-        self.report.lock().clone().unwrap_or_else(|| self.nothing.clone())
+        self.report.borrow().clone()
+    }
+
+    /// Tells of each report from the next one on; of several that were not
+    /// looked at, only the last.
+    pub(crate) fn follow(&self) -> watch::Receiver<WireStat> {
+        self.report.subscribe()
     }
 
     fn set(&self, stat: &Stat) {
-        *self.report.lock() = Some(WireStat::of(stat, self.began.elapsed()));
+        self.report.send_replace(WireStat::of(stat, self.began.elapsed()));
     }
 }
 

@@ -13,7 +13,8 @@ use policy::compat::Compat;
 use policy::pick::Rule;
 use policy::timeline::{Kind, Report, Timeline};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub(crate) struct Sidecar {
     pub(crate) config: Config,
@@ -26,6 +27,8 @@ pub(crate) struct Sidecar {
     /// Ends upgraded connections: asked politely first, then dropped.
     pub(crate) tunnels: Shutdown,
     timeline: Mutex<Timeline>,
+    /// Set once a lease of the app made no sense.
+    pub(crate) lease_fault: OnceLock<()>,
 }
 
 impl Sidecar {
@@ -41,7 +44,16 @@ impl Sidecar {
         let timeline = Mutex::new(Timeline::new(clock::now()));
         let prober = Prober::new(&config.readiness, config.compat, config.in_pod);
         let drain = Drain::new(config.drain);
-        Sidecar { config, limiter, drain, prober, closing: Shutdown::new(), tunnels: Shutdown::new(), timeline }
+        Sidecar {
+            config,
+            limiter,
+            drain,
+            prober,
+            closing: Shutdown::new(),
+            tunnels: Shutdown::new(),
+            timeline,
+            lease_fault: OnceLock::new(),
+        }
     }
 
     /// Counts a request until the guard is dropped.
@@ -49,6 +61,20 @@ impl Sidecar {
         let kind = if proxied { Kind::Proxied } else { Kind::Direct };
         self.timeline.lock().enter(clock::now(), kind);
         Inside { sidecar: self.clone(), kind }
+    }
+
+    /// The app says that it works in the background for that long from now on;
+    /// zero = not any more.
+    pub(crate) fn lease(&self, span: Duration) {
+        let now = clock::now();
+        let until = (!span.is_zero()).then(|| now + span);
+        self.timeline.lock().busy(now, until);
+        self.drain.hold(until);
+    }
+
+    /// How much longer that is.
+    pub(crate) fn leased(&self) -> Duration {
+        self.drain.held().map_or(Duration::ZERO, |until| until.since(clock::now()))
     }
 
     /// Runs an upgraded connection; it holds the drain, and ends with it.

@@ -3,6 +3,8 @@
 
 use crate::floor::binaries;
 use crate::replay::cases::env::BASE;
+use crate::rig::send;
+use proto::stats::Stat;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,9 +12,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
 
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// What the autoscaler reads of a stat.
+const STAT_BYTES_MAX: usize = 336;
 /// How often something is looked for.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -58,7 +63,10 @@ impl Program {
     }
 
     /// The port of one of its servers, from its log.
-    fn port(&mut self, server: &str) -> SocketAddr {
+    ///
+    /// # Panics
+    /// When it has ended, or there is no such server.
+    pub fn port(&mut self, server: &str) -> SocketAddr {
         let mark = format!("Starting http server {server}:");
         let began = Instant::now();
         loop {
@@ -78,6 +86,34 @@ impl Program {
     /// What it has written so far, to both streams.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Its stat, by the raw bytes that the autoscaler gets.
+    ///
+    /// # Panics
+    /// When there is none that the autoscaler would take.
+    pub async fn stat(&self) -> Stat {
+        let mut stream = send(self.metrics, "GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("an answer");
+        let at = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+        proto::decode(&answer[at + 4..], STAT_BYTES_MAX).expect("a stat that the autoscaler would take")
+    }
+
+    /// Waits for a stat of which something holds.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub async fn stat_with(&self, what: &str, holds: impl Fn(&Stat) -> bool) -> Stat {
+        let began = Instant::now();
+        loop {
+            let stat = self.stat().await;
+            if holds(&stat) {
+                return stat;
+            }
+            assert!(began.elapsed() < PATIENCE, "{what}: {stat:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Sends TERM.

@@ -1,6 +1,5 @@
 //! The side ports of the sidecar: what is scraped, and the stop hook's.
 
-use proto::stats::Stat;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tests::program::Program;
@@ -29,16 +28,6 @@ async fn ask(address: SocketAddr, method: &str, path: &str) -> (String, String) 
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
-/// The stat, by the raw bytes of its body.
-async fn scrape(address: SocketAddr) -> Stat {
-    use tokio::io::AsyncReadExt;
-    let mut stream = send(address, "GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    let at = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-    proto::decode(&answer[at + 4..], 336).expect("a stat that the autoscaler would take")
-}
-
 #[tokio::test]
 async fn before_the_first_report_the_stat_is_the_name_alone_for_any_method() {
     let program = Program::start(slow_app().await, &[]);
@@ -57,20 +46,20 @@ async fn the_last_second_is_told_and_stays_until_the_next_report() {
     for mode in ["strict", "better"] {
         let program = Program::start(slow_app().await, &[("ZEROSCALE_COMPAT", mode)]);
         let began = Instant::now();
-        let mut first = scrape(program.metrics).await;
+        let mut first = program.stat().await;
         while first.process_uptime == 0.0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            first = scrape(program.metrics).await;
+            first = program.stat().await;
         }
         assert!((0.97..1.1).contains(&first.process_uptime), "{first:?} after {:?}", began.elapsed());
         let proxied = "GET / HTTP/1.1\r\nhost: a\r\nk-proxy-request: activator\r\n\r\n";
         let (mut one, mut two) = (send(program.main, rig::GET).await, send(program.main, proxied).await);
         assert!(read_until(&mut one, "ok").await.contains("ok") && read_until(&mut two, "ok").await.contains("ok"));
-        assert_eq!(scrape(program.metrics).await, first, "a scrape clears nothing");
-        let mut next = scrape(program.metrics).await;
+        assert_eq!(program.stat().await, first, "a scrape clears nothing");
+        let mut next = program.stat().await;
         while next == first {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            next = scrape(program.metrics).await;
+            next = program.stat().await;
         }
         assert_eq!((next.request_count, next.proxied_request_count, next.timestamp), (2.0, 1.0, 0));
         assert!((0.5..0.9).contains(&next.average_concurrent_requests), "{next:?}");

@@ -14,6 +14,8 @@ pub struct Caller {
     pub worker: Worker,
     /// True when descriptors have run short: answer `fd_limit` and close.
     pub fds_scarce: bool,
+    /// The connection is under TLS.
+    pub tls: bool,
     pub(crate) local: Option<SocketAddr>,
 }
 

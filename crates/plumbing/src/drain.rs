@@ -4,6 +4,7 @@
 use crate::clock;
 use parking_lot::Mutex;
 use policy::drain::{Drain as State, Phase, Rules};
+use policy::moment::Moment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
@@ -27,6 +28,7 @@ struct Shared {
 struct Seen {
     phase: Phase,
     called_off: u64,
+    held: Option<Moment>,
 }
 
 impl Drain {
@@ -63,6 +65,32 @@ impl Drain {
     /// TERM has come.
     pub fn terminate(&self) {
         self.change(|state| state.terminate(clock::now()));
+    }
+
+    /// The app works until then: nothing closes before; `None` = no longer.
+    pub fn hold(&self, until: Option<Moment>) {
+        self.change(|state| state.hold(until));
+    }
+
+    /// Until when the app has said that it works; in the past when that is over.
+    pub fn held(&self) -> Option<Moment> {
+        self.shared.state.lock().held()
+    }
+
+    /// Ready when the app does not hold the end any more.
+    pub async fn released(&self) {
+        let mut changes = self.shared.changed.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let left = self.held().unwrap_or(Moment::MIN).since(clock::now());
+            if left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(left) => {}
+                _ = changes.changed() => {}
+            }
+        }
     }
 
     /// What ran has ended.
@@ -125,7 +153,7 @@ impl Drain {
 }
 
 fn seen(state: &State) -> Seen {
-    Seen { phase: state.phase(), called_off: state.called_off() }
+    Seen { phase: state.phase(), called_off: state.called_off(), held: state.held() }
 }
 
 #[cfg(test)]
@@ -184,6 +212,28 @@ mod tests {
         drain.hook().await;
         drain.closing().await;
         assert_eq!(began.elapsed().as_secs(), 30, "what comes later waits no longer");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_app_holds_ends_when_it_says_so_or_by_itself() {
+        let drain = driven(rules(5));
+        let began = Instant::now();
+        let after = |seconds: u64| Some(clock::now() + Duration::from_secs(seconds));
+        drain.hold(after(600));
+        drain.terminate();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(drain.phase(), Phase::Quiet);
+        drain.hold(after(20));
+        drain.closing().await;
+        assert_eq!(began.elapsed().as_secs(), 80);
+        // What was announced while all is being closed holds the end as well.
+        drain.hold(after(600));
+        let called_off = async {
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            drain.hold(None);
+        };
+        tokio::join!(drain.released(), called_off);
+        assert_eq!(began.elapsed().as_secs(), 87);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,12 +1,14 @@
-//! One unary gRPC call on one connection, which is made for it and closed
-//! after it: for health checks and exports, a few a minute. Not a client for
-//! the request path, and nothing of tonic, which the sidecar must not link.
+//! Unary gRPC calls: [`unary`] on a connection of its own, for health checks
+//! and exports, a few a minute; [`Link`] for one call after another. Not a
+//! client for the request path, and nothing of tonic, which the sidecar must
+//! not link.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client;
 use http::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
 use http::{HeaderMap, Method, Request, Version};
 use std::fmt;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -61,13 +63,48 @@ pub async fn unary<S>(stream: S, call: &Call<'_>) -> Result<Bytes, CallError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (sender, connection) = client::handshake(stream).await.map_err(broken)?;
-    tokio::select! {
-        answer = exchange(sender, call) => answer,
-        ended = connection => Err(match ended {
+    Link::open(stream).await?.call(call).await
+}
+
+/// A connection for calls one after another. It works only while one of its
+/// methods is awaited. After [`CallError::Broken`] it is of no use.
+pub struct Link<S> {
+    sender: client::SendRequest<Bytes>,
+    connection: Pin<Box<client::Connection<S>>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
+    /// Begins on a new connection.
+    ///
+    /// # Errors
+    /// When that is broken.
+    pub async fn open(stream: S) -> Result<Link<S>, CallError> {
+        let opening = client::Builder::new().enable_push(false).handshake(stream);
+        let (sender, connection) = opening.await.map_err(broken)?;
+        Ok(Link { sender, connection: Box::pin(connection) })
+    }
+
+    /// Calls, and returns the answer's message. A call that is dropped is
+    /// called off; the link stays of use.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn call(&mut self, call: &Call<'_>) -> Result<Bytes, CallError> {
+        let mut answer = pin!(exchange(self.sender.clone(), call));
+        tokio::select! {
+            answer = &mut answer => return answer,
+            ended = &mut self.connection => ended.map_err(broken)?,
+        }
+        // It was closed; the answer may have come before that.
+        answer.await
+    }
+
+    /// Ready when the other side has closed the connection: why.
+    pub async fn closed(&mut self) -> CallError {
+        match (&mut self.connection).await {
             Ok(()) => CallError::Broken("the server closed the connection".to_owned()),
             Err(error) => broken(error),
-        }),
+        }
     }
 }
 
@@ -197,6 +234,29 @@ mod tests {
         let refused = server(b"", &[("grpc-status", "12"), ("grpc-message", "no such call")]).await;
         let expected = CallError::Status { code: 12, message: "no such call".to_owned() };
         assert_eq!(unary(refused, &CALL).await, Err(expected));
+    }
+
+    #[tokio::test]
+    async fn calls_follow_each_other_on_one_connection_until_it_is_closed() {
+        let stream = server(b"\0\0\0\0\x02ok", &[("grpc-status", "0")]).await;
+        let mut link = Link::open(stream).await.unwrap();
+        for _ in 0..3 {
+            assert_eq!(link.call(&CALL).await, Ok(Bytes::from_static(b"ok")));
+        }
+        // This one is called off before the server can have answered.
+        tokio::select! {
+            biased;
+            _ = link.call(&CALL) => unreachable!("the server has not run"),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(link.call(&CALL).await, Ok(Bytes::from_static(b"ok")));
+        let (gone, mut link) = {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            (listener.accept().await.unwrap().0, Link::open(stream).await.unwrap())
+        };
+        drop(gone);
+        assert!(matches!(link.closed().await, CallError::Broken(_)));
     }
 
     #[tokio::test]

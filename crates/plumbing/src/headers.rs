@@ -16,6 +16,8 @@ pub const OFFER: HeaderName = HeaderName::from_static("x-zeroscale-offer");
 pub const HANDBACK: HeaderName = HeaderName::from_static("x-zeroscale-handback");
 /// Probe answer: this sidecar is ours; the value is its version.
 pub const PROXY: HeaderName = HeaderName::from_static("x-zeroscale-proxy");
+/// The app's answer: it works on in the background; the value is for how long.
+pub const LEASE: HeaderName = HeaderName::from_static("x-zeroscale-lease");
 /// On an answer that waited for a start: how long, in milliseconds.
 pub const COLD_START: HeaderName = HeaderName::from_static("x-zeroscale-cold-start");
 
@@ -151,6 +153,10 @@ fn has_token(value: &HeaderValue, token: &str) -> bool {
 pub fn to_app(fields: &mut HeaderMap, peer: IpAddr, compat: Compat) {
     forwarded::add(fields, compat);
     fields.remove(OFFER);
+    if compat == Compat::Better {
+        // From an app that sends back what it got, it would be believed.
+        fields.remove(LEASE);
+    }
     fields.remove(SERVING_REVISION);
     fields.remove(SERVING_NAMESPACE);
     strip_hop_by_hop(fields);
@@ -255,8 +261,12 @@ mod tests {
 
     #[test]
     fn the_app_sees_no_mark() {
-        let mut fields =
-            map(&[("host", "shop.example"), ("x-zeroscale-offer", "aa"), ("k-proxy-request", "activator")]);
+        let mut fields = map(&[
+            ("host", "shop.example"),
+            ("x-zeroscale-offer", "aa"),
+            ("x-zeroscale-lease", "1h"),
+            ("k-proxy-request", "activator"),
+        ]);
         to_app(&mut fields, PEER, Compat::Better);
         let seen = map(&[("host", "shop.example"), ("k-proxy-request", "activator"), ("x-forwarded-for", "192.0.2.9")]);
         assert_eq!(fields, seen);

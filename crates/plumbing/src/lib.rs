@@ -5,7 +5,7 @@
 //! | time | [`clock`], [`wheel`] (timers), [`alarm`], [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
 //! | HTTP/1.1, both sides | [`h1`] |
-//! | connections in | [`listen`], [`socket`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports) |
+//! | connections in | [`listen`], [`socket`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports); [`tls`] |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
 //! | requests out | [`target`], [`forward`], [`idle`], [`tunnel`]; [`grpc`] (single calls) |
@@ -52,6 +52,7 @@ pub mod socket;
 pub mod stats;
 pub mod target;
 pub mod telemetry;
+pub mod tls;
 pub mod trust;
 pub mod tunnel;
 pub mod wheel;

@@ -7,6 +7,8 @@ use crate::fds::Room;
 use crate::h1::{self, Conditions, End, Upgraded};
 use crate::incoming::Incoming;
 use crate::shutdown::Shutdown;
+use crate::socket::Socket;
+use crate::tls::Acceptor;
 use crate::wheel::Sleep;
 use crate::worker::{Worker, Workers};
 use http::{Request, Response};
@@ -22,6 +24,25 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
+
+/// Where connections come in.
+pub struct Port {
+    listener: TcpListener,
+    tls: Option<Acceptor>,
+}
+
+impl Port {
+    /// All of its connections are under TLS.
+    pub fn with_tls(listener: TcpListener, acceptor: Acceptor) -> Port {
+        Port { listener, tls: Some(acceptor) }
+    }
+}
+
+impl From<TcpListener> for Port {
+    fn from(listener: TcpListener) -> Port {
+        Port { listener, tls: None }
+    }
+}
 
 /// Limits of a listener's connections.
 #[derive(Clone)]
@@ -60,11 +81,12 @@ const LAST_ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Serves connections until `shutdown` drains, then closes the listener. Ends
 /// there: connections are tracked by `shutdown`, finish what they have begun,
 /// and are dropped at its second stage.
-pub async fn serve<H, F>(listener: TcpListener, workers: Workers, settings: Settings, shutdown: Shutdown, handler: H)
+pub async fn serve<H, F>(port: impl Into<Port>, workers: Workers, settings: Settings, shutdown: Shutdown, handler: H)
 where
     H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    let Port { listener, tls } = port.into();
     loop {
         if workers.fds().room() == Room::Full {
             tokio::select! {
@@ -77,7 +99,10 @@ where
             () = shutdown.draining() => return,
         };
         match accepted {
-            Ok((stream, peer)) => hand_over(stream, peer, &workers, &settings, &shutdown, handler.clone()),
+            Ok((stream, peer)) => {
+                let arrived = Arrived { stream, peer, tls: tls.clone() };
+                hand_over(arrived, &workers, &settings, &shutdown, handler.clone());
+            }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "accepting a connection failed");
@@ -93,14 +118,15 @@ fn is_of_one_connection(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn hand_over<H, F>(
+/// A connection that was accepted.
+struct Arrived {
     stream: TcpStream,
     peer: SocketAddr,
-    workers: &Workers,
-    settings: &Settings,
-    shutdown: &Shutdown,
-    handler: H,
-) where
+    tls: Option<Acceptor>,
+}
+
+fn hand_over<H, F>(arrived: Arrived, workers: &Workers, settings: &Settings, shutdown: &Shutdown, handler: H)
+where
     H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
@@ -108,41 +134,45 @@ fn hand_over<H, F>(
     let (settings, shutdown) = (settings.clone(), shutdown.clone());
     let tracked = shutdown.clone();
     if worker.is_here() {
-        worker.clone().spawn(tracked.track(connection(stream, peer, worker, settings, shutdown, handler)));
+        worker.clone().spawn(tracked.track(connection(arrived, worker, settings, shutdown, handler)));
         return;
     }
     // A socket belongs to the thread whose runtime it is registered with.
+    let Arrived { stream, peer, tls } = arrived;
     let Ok(stream) = stream.into_std() else { return };
     worker.clone().spawn(tracked.track(async move {
         if let Ok(stream) = TcpStream::from_std(stream) {
-            connection(stream, peer, worker, settings, shutdown, handler).await;
+            connection(Arrived { stream, peer, tls }, worker, settings, shutdown, handler).await;
         }
     }));
 }
 
-async fn connection<H, F>(
-    stream: TcpStream,
-    peer: SocketAddr,
-    worker: Worker,
-    settings: Settings,
-    shutdown: Shutdown,
-    handler: H,
-) where
+async fn connection<H, F>(arrived: Arrived, worker: Worker, settings: Settings, shutdown: Shutdown, handler: H)
+where
     H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    let Arrived { stream, peer, tls } = arrived;
     let _fd = worker.fds().take(1);
     let _count = worker.count_connection();
     let _ = stream.set_nodelay(true);
     let activity = Activity::default();
     let fds_scarce = worker.fds().room() != Room::Free;
-    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, local: stream.local_addr().ok() });
+    let local = stream.local_addr().ok();
+    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls: tls.is_some(), local });
     let answer = |request: Request<Incoming>| {
         let busy = activity.begin();
         let answer = handler(caller.clone(), request);
         async move { answer.await.map(|body| body.keeping(busy)) }
     };
     let served = async {
+        let socket = match &tls {
+            None => Socket::Plain(stream),
+            Some(acceptor) => match Box::pin(acceptor.accept(stream, worker.wheel())).await {
+                Ok(stream) => Socket::Tls(Box::new(stream)),
+                Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
+            },
+        };
         let conditions = Conditions {
             settings: h1::Settings {
                 head_timeout: settings.head_timeout,
@@ -153,7 +183,7 @@ async fn connection<H, F>(
             gone: |doubt| caller.guess(doubt),
         };
         let http1 = |request: Request<h1::Incoming>| answer(request.map(Incoming::Http1));
-        if let End::Http2(socket) = h1::serve(stream, conditions, shutdown.draining(), http1).await {
+        if let End::Http2(socket) = h1::serve(socket, conditions, shutdown.draining(), http1).await {
             Box::pin(serve_http2(socket, &settings, &shutdown, peer, answer)).await;
         }
     };

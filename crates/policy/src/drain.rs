@@ -8,7 +8,8 @@
 //!
 //! From the hook or TERM on, health probes fail, so that others stop sending
 //! requests here; what comes all the same is served. A request during the quiet
-//! time starts it anew, since some peer has not heard yet.
+//! time starts it anew, since some peer has not heard yet. While the app has
+//! said that it works by itself (a lease), the quiet time goes on.
 
 use crate::compat::Compat;
 use crate::moment::Moment;
@@ -82,6 +83,8 @@ pub struct Drain {
     state: State,
     /// Drains that the hook began and nobody followed up.
     called_off: u64,
+    /// Nothing closes before.
+    held: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +107,7 @@ enum State {
 impl Drain {
     /// Serving.
     pub fn new(rules: Rules) -> Drain {
-        Drain { rules, state: State::Serving, called_off: 0 }
+        Drain { rules, state: State::Serving, called_off: 0, held: None }
     }
 
     /// Its rules.
@@ -154,13 +157,25 @@ impl Drain {
         }
     }
 
+    /// The app works until then, whoever asks for a drain: nothing closes
+    /// before, not even at [`Rules::longest`]. `None` = no longer.
+    pub fn hold(&mut self, until: Option<Moment>) {
+        self.held = until;
+    }
+
+    /// Until when the app has said that it works.
+    pub fn held(&self) -> Option<Moment> {
+        self.held
+    }
+
     /// When [`Drain::advance`] has something to do; `None` = not by itself.
     pub fn due(&self) -> Option<Moment> {
         match self.state {
             State::Asked { watched, .. } => Some(watched),
             State::Quiet { began, last } => {
                 let due = last + self.rules.quiet;
-                Some(self.rules.longest.map_or(due, |longest| due.min(began + longest)))
+                let due = self.rules.longest.map_or(due, |longest| due.min(began + longest));
+                Some(self.held.map_or(due, |held| due.max(held)))
             }
             State::Serving | State::Closing | State::Closed => None,
         }
@@ -275,6 +290,31 @@ mod tests {
             drain.hook(Moment::from_unix_millis(900));
             assert_eq!(drain.due(), Some(Moment::from_unix_millis(ends)));
         }
+    }
+
+    #[test]
+    fn work_that_was_announced_puts_the_close_off_and_can_be_called_off() {
+        let mut drain = drain(Compat::Better, 60);
+        drain.hold(Some(at(500)));
+        assert_eq!((drain.phase(), drain.due()), (Phase::Serving, None));
+        drain.terminate(at(0));
+        assert_eq!(drain.due(), Some(at(500)), "beyond the longest quiet time");
+        drain.hold(Some(at(900)));
+        assert_eq!(drain.advance(at(500)), Phase::Quiet);
+        drain.hold(None);
+        assert_eq!(drain.advance(at(500)), Phase::Closing);
+        let mut early = self::drain(Compat::Better, 60);
+        early.terminate(at(0));
+        early.hold(Some(at(5)));
+        assert_eq!(early.due(), Some(at(20)), "the quiet time counts all the same");
+    }
+
+    #[test]
+    fn a_drain_without_term_is_called_off_whatever_the_app_does() {
+        let mut drain = drain(Compat::Better, 60);
+        drain.hold(Some(at(500)));
+        drain.hook(at(0));
+        assert_eq!((drain.due(), drain.advance(at(1))), (Some(at(1)), Phase::Serving));
     }
 
     #[test]

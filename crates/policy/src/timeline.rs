@@ -71,6 +71,8 @@ impl MeterReport {
 pub struct Timeline {
     last: Moment,
     measured: u64,
+    /// The app has said that it works by itself until then.
+    busy_until: Option<Moment>,
     all: Counter,
     proxied: Counter,
 }
@@ -87,7 +89,14 @@ struct Counter {
 impl Timeline {
     /// Nothing in progress, counted from `now` on.
     pub fn new(now: Moment) -> Timeline {
-        Timeline { last: now, measured: 0, all: Counter::default(), proxied: Counter::default() }
+        Timeline { last: now, measured: 0, busy_until: None, all: Counter::default(), proxied: Counter::default() }
+    }
+
+    /// The app works in the background until then, which counts as one in
+    /// progress and as no arrival; `None` = no longer. It ends by itself.
+    pub fn busy(&mut self, now: Moment, until: Option<Moment>) {
+        self.advance(now);
+        self.busy_until = until;
     }
 
     /// A request arrived; it counts from here, while it waits too.
@@ -149,6 +158,9 @@ impl Timeline {
         self.measured = self.measured.saturating_add(nanos);
         self.all.advance(nanos);
         self.proxied.advance(nanos);
+        if let Some(until) = self.busy_until {
+            self.all.area += until.since(self.last).min(passed).as_nanos();
+        }
         self.last = now;
     }
 }
@@ -277,6 +289,20 @@ mod tests {
         line.enter(ms(0), Kind::Direct);
         let late = line.report(ms(4000));
         assert_eq!((late.average_concurrency, late.request_count), (1.0, 1.0));
+    }
+
+    #[test]
+    fn work_in_the_background_is_one_in_progress_until_it_ends_and_no_arrival() {
+        let mut line = Timeline::new(ms(0));
+        line.busy(ms(500), Some(ms(2_250)));
+        let averages: Vec<f64> = (1..=4).map(|second| line.report(ms(second * 1000)).average_concurrency).collect();
+        assert_eq!(averages, [0.5, 1.0, 0.25, 0.0]);
+        line.enter(ms(4_000), Kind::Proxied);
+        line.busy(ms(4_000), Some(ms(9_000)));
+        line.busy(ms(4_500), None);
+        let report = line.report(ms(5_000));
+        assert_eq!((report.average_concurrency, report.average_proxied_concurrency), (1.5, 1.0));
+        assert_eq!((report.request_count, line.in_progress()), (1.0, 1));
     }
 
     #[test]

@@ -10,11 +10,10 @@ mod tests;
 mod tls;
 
 pub use ports::Ports;
-pub use tls::{Tls, TlsVersion};
 
 use crate::config::{Config, QUEUE_DEPTH_PER_SLOT};
 use crate::observe::Identity;
-use crate::readiness::{Readiness, Target};
+use crate::readiness::Readiness;
 use plumbing::env::Env;
 use plumbing::trust::{Ranges, Trust};
 use policy::compat::Compat;
@@ -32,9 +31,7 @@ pub struct Settings {
     /// What it listens on.
     pub ports: Ports,
     /// TLS of the main port; `None` when there are no certificates.
-    pub tls: Option<Tls>,
-    /// Where stats are pushed to, beside being scraped (`ZEROSCALE_STATS_ADDR`).
-    pub stats_push: Option<Target>,
+    pub tls: Option<plumbing::tls::Settings>,
     /// Who the sidecar is, for telemetry.
     pub identity: Identity,
     /// How the process's log is written.
@@ -61,7 +58,6 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
     let configuration = env.required("SERVING_CONFIGURATION");
     let pod_ip = env.required("SERVING_POD_IP");
     let log = Log { config: env.required("SERVING_LOGGING_CONFIG"), level: env.required("SERVING_LOGGING_LEVEL") };
-    let stats_push = env.own("ZEROSCALE_STATS_ADDR", ports::target);
     // What it says is read elsewhere; that it can be read is checked with the rest.
     env.own("OBSERVABILITY_CONFIG", json);
     let config = config(env, app, compat);
@@ -73,7 +69,7 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
         pod: config.pod.to_string(),
         pod_ip,
     };
-    Settings { config, ports, tls: tls::read(env, exists), stats_push, identity, log }
+    Settings { config, ports, tls: tls::read(env, compat, exists), identity, log }
 }
 
 fn config(env: &mut Env, app: SocketAddr, compat: Compat) -> Config {
@@ -101,6 +97,7 @@ fn config(env: &mut Env, app: SocketAddr, compat: Compat) -> Config {
         (None, Compat::Strict) => Duration::ZERO,
     };
     config.readiness = readiness(env, app, compat);
+    config.stats_push = env.own("ZEROSCALE_STATS_ADDR", ports::target);
     config
 }
 

@@ -3,7 +3,7 @@
 use crate::readiness::Target;
 use plumbing::env::Env;
 use policy::compat::Compat;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The reference's constants.
 const ADMIN: u16 = 8022;
@@ -23,7 +23,8 @@ pub struct Ports {
     pub admin: u16,
     /// What the autoscaler scrapes (9090; `ZEROSCALE_METRICS_PORT`).
     pub autometric: u16,
-    /// Where the app says that it is busy (`ZEROSCALE_LEASE_PORT`); `None` = nowhere.
+    /// Where the app says that it is busy (`ZEROSCALE_LEASE_PORT`); `None` =
+    /// nowhere, as always in strict mode.
     pub lease: Option<u16>,
 }
 
@@ -35,8 +36,14 @@ impl Ports {
             serving_tls: required(env, "QUEUE_SERVING_TLS_PORT", compat),
             admin: env.own_form("ZEROSCALE_ADMIN_PORT", "port").unwrap_or(ADMIN),
             autometric: env.own_form("ZEROSCALE_METRICS_PORT", "port").unwrap_or(AUTOMETRIC),
-            lease: env.own_form("ZEROSCALE_LEASE_PORT", "port"),
+            lease: env.own_form("ZEROSCALE_LEASE_PORT", "port").filter(|_| compat == Compat::Better),
         }
+    }
+
+    /// The address of the lease's port: for the app alone, so on loopback
+    /// whatever the others are on.
+    pub fn lease_ip(&self) -> IpAddr {
+        if self.bind.is_loopback() { self.bind } else { IpAddr::V4(Ipv4Addr::LOCALHOST) }
     }
 
     /// Where to listen on one of them.
@@ -68,18 +75,25 @@ pub(super) fn differ(env: &mut Env, ports: &Ports, app: SocketAddr, compat: Comp
         return;
     }
     let ours = [
-        ("QUEUE_SERVING_PORT", ports.serving),
-        ("ZEROSCALE_ADMIN_PORT", ports.admin),
-        ("ZEROSCALE_METRICS_PORT", ports.autometric),
+        ("QUEUE_SERVING_PORT", ports.address(ports.serving)),
+        ("ZEROSCALE_ADMIN_PORT", ports.address(ports.admin)),
+        ("ZEROSCALE_METRICS_PORT", ports.address(ports.autometric)),
+        ("ZEROSCALE_LEASE_PORT", SocketAddr::new(ports.lease_ip(), ports.lease.unwrap_or(0))),
     ];
-    for (at, (name, port)) in ours.iter().enumerate().filter(|(_, (_, port))| *port != 0) {
-        for (other, _) in ours[..at].iter().filter(|(_, other)| other == port) {
-            env.fault(format!("{name}: {port} is taken by {other}"));
+    for (at, (name, address)) in ours.iter().enumerate().filter(|(_, (_, address))| address.port() != 0) {
+        for (other, _) in ours[..at].iter().filter(|(_, other)| clash(*other, *address)) {
+            env.fault(format!("{name}: {} is taken by {other}", address.port()));
         }
-        if *port == app.port() && (ports.bind.is_unspecified() || ports.bind == app.ip()) {
-            env.fault(format!("{name}: {port} is the app's own port (USER_PORT)"));
+        if clash(*address, app) {
+            env.fault(format!("{name}: {} is the app's own port (USER_PORT)", address.port()));
         }
     }
+}
+
+/// True when two listeners cannot be on both.
+fn clash(one: SocketAddr, other: SocketAddr) -> bool {
+    let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && (everywhere || one.ip() == other.ip())
 }
 
 /// `host:port`.

@@ -1,8 +1,9 @@
 //! The stock environment, and what may be wrong in it.
 
 use super::*;
-use crate::readiness::{Check, Probe};
+use crate::readiness::{Check, Probe, Target};
 use plumbing::fault::Faults;
+use plumbing::tls::{CHECK_EVERY, CHECK_EVERY_STRICT, Version};
 use policy::probe::Manner;
 
 /// What a stock controller passes.
@@ -47,7 +48,7 @@ const STRICT: (&str, &str) = ("ZEROSCALE_COMPAT", "strict");
 
 #[test]
 fn the_stock_environment_is_read() {
-    let Settings { config, ports, tls, stats_push, identity, log } = settings(&[]);
+    let Settings { config, ports, tls, identity, log } = settings(&[]);
     assert_eq!((&*config.pod, config.revision.to_string().as_str()), ("pod-1", "ns1/rev1"));
     assert_eq!((config.app.to_string().as_str(), config.container_concurrency), ("127.0.0.1:8080", 0));
     assert_eq!(config.timeouts.total, Duration::from_secs(300));
@@ -60,7 +61,8 @@ fn the_stock_environment_is_read() {
     assert_eq!((config.tunnel_timeout, config.connect_retry), (Duration::from_secs(60), Duration::from_secs(3)));
     assert_eq!(ports.address(ports.serving).to_string(), "[::]:8012");
     assert_eq!((ports.serving_tls, ports.admin, ports.autometric, ports.lease), (8112, 8022, 9090, None));
-    assert!(tls.is_none() && stats_push.is_none());
+    assert_eq!(ports.lease_ip().to_string(), "127.0.0.1");
+    assert!(tls.is_none() && config.stats_push.is_none());
     assert_eq!((identity.service.as_str(), identity.pod_ip.as_str(), log.level.as_str()), ("svc1", "10.0.0.7", "info"));
 }
 
@@ -115,6 +117,8 @@ fn each_fault_names_its_variable() {
         ("ZEROSCALE_DRAIN_TUNNEL_TIMEOUT", "1"),
         ("ZEROSCALE_CONNECT_RETRY", "x"),
         ("ZEROSCALE_LEASE_PORT", "x"),
+        ("ZEROSCALE_LEASE_PORT", "8080"),
+        ("ZEROSCALE_LEASE_PORT", "9090"),
         ("ZEROSCALE_METRICS_PORT", "x"),
         ("ZEROSCALE_STATS_ADDR", "autoscaler"),
     ] {
@@ -141,6 +145,7 @@ fn strict_mode_takes_what_the_reference_takes() {
     assert_eq!((config.timeouts.total, config.timeouts.idle), (Duration::ZERO, None));
     assert_eq!((config.connect_retry, config.drain.longest), (Duration::ZERO, None));
     assert_eq!(config.trust, Trust::everybody());
+    assert_eq!(settings(&[STRICT, ("ZEROSCALE_LEASE_PORT", "7070")]).ports.lease, None);
 }
 
 #[test]
@@ -169,14 +174,15 @@ fn our_own_settings_are_read() {
         ("ZEROSCALE_CONNECT_RETRY", "1s"),
         ("ZEROSCALE_STATS_ADDR", "[::1]:8080"),
     ];
-    let Settings { config, ports, stats_push, .. } = settings(&ours);
+    let Settings { config, ports, .. } = settings(&ours);
     assert_eq!((config.container_concurrency, config.queue_depth, config.full_duplex), (3, 30, true));
     assert_eq!((config.app.to_string(), ports.address(1).to_string()), ("127.0.0.8:8080".into(), "127.0.0.9:1".into()));
     assert_eq!((ports.admin, ports.autometric, ports.lease), (0, 1, Some(2)));
+    assert_eq!(ports.lease_ip().to_string(), "127.0.0.9");
     assert!(!config.trust.peers.contains([11, 0, 0, 1].into()) && config.trust.proxies == Ranges::everybody());
     assert_eq!((config.timeouts.upgrade, config.drain.quiet), (None, Duration::from_secs(2)));
     assert_eq!((config.tunnel_timeout, config.connect_retry), (Duration::from_secs(5), Duration::from_secs(1)));
-    assert_eq!(stats_push, Some(Target { host: "::1".into(), port: 8080 }));
+    assert_eq!(config.stats_push, Some(Target { host: "::1".into(), port: 8080 }));
     assert_eq!(settings(&[("ZEROSCALE_QUEUE_DEPTH", "0")]).config.queue_depth, 0);
 }
 
@@ -186,11 +192,14 @@ fn tls_is_on_where_its_files_are_and_only_then_its_settings_count() {
     assert!(settings(&bad).tls.is_none());
     let faults = with(&bad, &[], true).map(|_| ()).unwrap_err();
     assert!(faults.lines()[0].contains("MIN_VERSION") && faults.lines()[1].contains("P-255"), "{faults}");
+    let suites = ("QUEUE_PROXY_TLS_CIPHER_SUITES", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_FAST");
+    let faults = with(&[suites], &[], true).map(|_| ()).unwrap_err();
+    assert_eq!(faults.lines(), ["QUEUE_PROXY_TLS_CIPHER_SUITES: there is no cipher suite `TLS_FAST`"]);
     let tls = with(&[("ZEROSCALE_CERT_DIR", "/c"), ("QUEUE_PROXY_TLS_MIN_VERSION", "1.2")], &[], true)
         .unwrap_or_else(|faults| panic!("{faults}"));
     let tls = tls.tls.unwrap();
-    assert_eq!(
-        (tls.certificate.to_str(), tls.min, tls.max),
-        (Some("/c/tls.crt"), TlsVersion::Tls12, TlsVersion::Tls13)
-    );
+    assert_eq!(tls.check_every, CHECK_EVERY);
+    let strict = with(&[STRICT], &[], true).unwrap_or_else(|faults| panic!("{faults}")).tls.unwrap();
+    assert_eq!(strict.check_every, CHECK_EVERY_STRICT);
+    assert_eq!((tls.certificate.to_str(), tls.min, tls.max), (Some("/c/tls.crt"), Version::Tls12, Version::Tls13));
 }

@@ -2,3 +2,4 @@
 
 pub(crate) mod admin;
 pub(crate) mod autometric;
+pub(crate) mod lease;

@@ -8,6 +8,7 @@ mod spec;
 
 pub use spec::{Check, HttpGet, Probe, Readiness, Target};
 
+pub(crate) use attempt::connect;
 use attempt::{Terms, attempt};
 use parking_lot::Mutex;
 use plumbing::clock;
