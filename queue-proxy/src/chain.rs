@@ -1,7 +1,7 @@
 //! The request path of the sidecar, one function, outermost step first.
 
 use crate::sidecar::{Inside, Sidecar};
-use crate::{lease, probes};
+use crate::{lease, probes, version};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version, request};
 use plumbing::body::{Body, Guard};
@@ -11,10 +11,10 @@ use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, OnUpgrade};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
-use plumbing::limiter::{Asked, Permit};
+use plumbing::limiter::{self, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
-use plumbing::{headers, target, tunnel};
+use plumbing::{grpc_status, headers, target, tunnel};
 use policy::compat::Compat;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,14 @@ const EXPECT_PATIENCE: Duration = Duration::from_millis(5);
 /// The original's.
 const EXPECT_PATIENCE_STRICT: Duration = Duration::from_secs(1);
 
-/// Serves one request.
+/// Serves one request. To a gRPC call, an answer of ours is a gRPC status.
 pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
+    let is_grpc = sidecar.config.compat == Compat::Better && grpc_status::is_call(request.headers());
+    let answer = pass(sidecar, caller, request).await;
+    if is_grpc { grpc_status::instead_of(answer) } else { answer }
+}
+
+async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
     let arrival = Arrival::of(request, &sidecar, &caller);
     if let Some(probe) = &arrival.head.probe {
         return probes::answer(&sidecar, &caller, probe).await;
@@ -56,21 +62,25 @@ pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: R
         },
     };
     let offer = arrival.head.offer.clone();
-    let switch = arrival.switch;
-    let trip = trip(&arrival.parts, &arrival.incoming, &arrival.head, &sidecar, &caller);
-    let forwarded = Request::from_parts(arrival.parts, Body::incoming(arrival.incoming));
+    let asked = Asked { switch: arrival.switch, is_head: arrival.parts.method == Method::HEAD };
     let sent = tokio::select! {
-        sent = caller.worker.pool().send(sidecar.config.app, forwarded, trip) => sent,
+        sent = send(&sidecar, &caller, arrival.head, arrival.parts, arrival.incoming) => sent,
         reason = limits.passed() => return refuse(&sidecar, Refusal::new(reason)),
     };
     match (sent, offer) {
-        (Ok(answer), _) => carry(answer, switch, limits, &sidecar, &caller, (inside, permit)),
+        (Ok(answer), _) => carry(answer, asked, limits, &sidecar, &caller, (inside, permit)),
         (Err(SendError::NotSent { error }), Some(nonce)) => {
             tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
             hand_back(&nonce, "not-sent", &sidecar)
         }
         (Err(failed), _) => refuse(&sidecar, fault(&sidecar, failed)),
     }
+}
+
+/// What a request leaves to know for its answer.
+struct Asked {
+    switch: Option<(OnUpgrade, HeaderValue)>,
+    is_head: bool,
 }
 
 /// A request as it came in, made ready for the app.
@@ -124,6 +134,35 @@ fn frame(parts: &mut request::Parts, incoming: &Incoming) {
     }
 }
 
+/// Sends the request to the app, in a version that the app speaks.
+async fn send(
+    sidecar: &Sidecar,
+    caller: &Caller,
+    head: Head,
+    mut parts: request::Parts,
+    incoming: Incoming,
+) -> Result<Response<Received>, SendError> {
+    version::choose(sidecar, caller, &mut parts).await;
+    let mut trip = trip(&parts, &incoming, &head, sidecar, caller);
+    let mut body = Body::incoming(incoming);
+    loop {
+        let forwarded = Request::from_parts(parts, body);
+        match caller.worker.pool().send(sidecar.config.app, forwarded, trip).await {
+            Err(SendError::OtherVersion { head }) if sidecar.app_version.turned_out_http2() => {
+                parts = *head;
+                version::choose(sidecar, caller, &mut parts).await;
+                (trip, body) = (Trip::default(), Body::empty());
+            }
+            sent => {
+                if matches!(sent, Err(SendError::NotSent { .. })) {
+                    sidecar.app_version.forget();
+                }
+                return sent;
+            }
+        }
+    }
+}
+
 /// How the request goes to the app.
 fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Sidecar, caller: &Caller) -> Trip {
     let wheel = caller.worker.wheel();
@@ -144,9 +183,9 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
 async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
     let Some(limiter) = &sidecar.limiter else { return Ok(None) };
     let waiting = match limiter.ask() {
-        Asked::Go(permit) => return Ok(Some(permit)),
-        Asked::Refuse(why) => return Err(why.into()),
-        Asked::Wait(waiting) => waiting,
+        limiter::Asked::Go(permit) => return Ok(Some(permit)),
+        limiter::Asked::Refuse(why) => return Err(why.into()),
+        limiter::Asked::Wait(waiting) => waiting,
     };
     tokio::select! {
         permit = waiting => permit.map(Some).map_err(Refusal::from),
@@ -158,7 +197,7 @@ async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>,
 /// until both ends of an upgraded connection have closed.
 fn carry(
     mut response: Response<Received>,
-    switch: Option<(OnUpgrade, HeaderValue)>,
+    asked: Asked,
     mut limits: Limits,
     sidecar: &Sidecar,
     caller: &Caller,
@@ -167,7 +206,7 @@ fn carry(
     lease::heard(sidecar, response.headers_mut());
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let guard: Guard = Box::new(held);
-    let switched = match (switching, switch) {
+    let switched = match (switching, asked.switch) {
         (true, None) => {
             let text = "the app switched protocols without being asked";
             return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
@@ -187,6 +226,11 @@ fn carry(
     };
     headers::to_client(response.headers_mut(), true, switching);
     let (mut parts, received) = response.into_parts();
+    let bodiless = asked.is_head || switching || matches!(parts.status.as_u16(), 204 | 304);
+    if !bodiless && hyper::body::Body::is_end_stream(&received) {
+        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from_static("0"));
+    }
+    let is_grpc = sidecar.config.compat == Compat::Better && grpc_status::is_call(&parts.headers);
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
     if let Some((client, app)) = switched {
@@ -198,7 +242,10 @@ fn carry(
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
-    Response::from_parts(parts, Body::carried(received, limits, guard))
+    Response::from_parts(
+        parts,
+        if is_grpc { Body::carried_grpc(received, limits, guard) } else { Body::carried(received, limits, guard) },
+    )
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.

@@ -16,6 +16,7 @@ mod push;
 pub mod readiness;
 mod report;
 mod sidecar;
+mod version;
 
 pub use config::{Config, QUEUE_DEPTH_PER_SLOT};
 pub use readiness::Readiness;

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::readiness::Prober;
+use crate::version::AppVersion;
 use parking_lot::Mutex;
 use plumbing::clock;
 use plumbing::drain::Drain;
@@ -22,6 +23,7 @@ pub(crate) struct Sidecar {
     pub(crate) limiter: Option<Limiter>,
     pub(crate) drain: Drain,
     pub(crate) prober: Prober,
+    pub(crate) app_version: AppVersion,
     /// Ends the connections of the main port.
     pub(crate) closing: Shutdown,
     /// Ends upgraded connections: asked politely first, then dropped.
@@ -49,6 +51,7 @@ impl Sidecar {
             limiter,
             drain,
             prober,
+            app_version: AppVersion::default(),
             closing: Shutdown::new(),
             tunnels: Shutdown::new(),
             timeline,

@@ -4,6 +4,7 @@
 use crate::conn::Busy;
 use crate::deadline::Limits;
 use crate::forward::Received;
+use crate::grpc_status;
 use crate::h1;
 use crate::incoming::Incoming;
 use crate::reason::Reason;
@@ -85,8 +86,19 @@ impl Body {
     /// A response body with its limits, its guards, and the connection that it
     /// comes on: all are let go of at the last byte, or when a limit passes.
     pub fn carried(received: Received, limits: Limits, guard: Guard) -> Body {
+        Body::carrying(received, limits, guard, false)
+    }
+
+    /// The same, of a gRPC call: one that is cut by a limit ends with trailers
+    /// that say so, since there is a place for that.
+    pub fn carried_grpc(received: Received, limits: Limits, guard: Guard) -> Body {
+        Body::carrying(received, limits, guard, true)
+    }
+
+    fn carrying(received: Received, limits: Limits, guard: Guard, grpc: bool) -> Body {
         let load = Load { received, limits, _guard: guard };
-        let carried = Arc::new(Carried { state: Mutex::new(State { load: Some(load), cut: None, reader: None }) });
+        let state = State { load: Some(load), cut: None, told: !grpc, reader: None };
+        let carried = Arc::new(Carried { state: Mutex::new(state) });
         carried.clone().arm();
         Body::of(Kind::Carried(carried))
     }
@@ -99,6 +111,8 @@ struct Carried {
 struct State {
     load: Option<Load>,
     cut: Option<Reason>,
+    /// A cut has been told in trailers, or cannot be.
+    told: bool,
     reader: Option<Waker>,
 }
 
@@ -137,6 +151,9 @@ impl Carried {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let mut state = self.state.lock();
         if let Some(reason) = state.cut {
+            if !std::mem::replace(&mut state.told, true) {
+                return Poll::Ready(Some(Ok(Frame::trailers(grpc_status::trailers(reason)))));
+            }
             return Poll::Ready(Some(Err(BodyError::Limit(reason))));
         }
         let Some(load) = state.load.as_mut() else { return Poll::Ready(None) };

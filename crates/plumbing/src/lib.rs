@@ -10,7 +10,7 @@
 //! | waiting for a slot | [`limiter`] |
 //! | requests out | [`target`], [`forward`], [`idle`], [`tunnel`]; [`grpc`] (single calls) |
 //! | bodies | [`incoming`], [`body`], [`replay`] |
-//! | answers of our own | [`reason`], [`refuse`], [`probe`] |
+//! | answers of our own | [`reason`], [`refuse`], [`grpc_status`], [`probe`] |
 //! | stopping | [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
 //! | stats between components | [`stats`] |
@@ -32,6 +32,7 @@ pub mod fds;
 pub mod forward;
 pub mod forwarded;
 pub mod grpc;
+pub mod grpc_status;
 pub mod h1;
 pub mod head;
 pub mod headers;

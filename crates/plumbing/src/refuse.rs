@@ -91,7 +91,7 @@ impl From<Refused> for Refusal {
     }
 }
 
-fn default_text(reason: Reason) -> &'static str {
+pub(crate) fn default_text(reason: Reason) -> &'static str {
     match reason {
         Reason::NoRoute => "no service answers for this host",
         Reason::QueueFull => "pending request queue full",

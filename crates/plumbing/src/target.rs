@@ -29,6 +29,13 @@ pub fn to_app(parts: &mut Parts, app: SocketAddr) {
     point(parts, host);
 }
 
+/// Puts a request into another version of HTTP; target and host stay.
+pub fn in_version(parts: &mut Parts, version: Version) {
+    let host = host_of(parts);
+    parts.version = version;
+    point(parts, host);
+}
+
 /// Path and query stay as they are, byte for byte. HTTP/1 carries the host as
 /// a field, HTTP/2 in the target.
 fn point(parts: &mut Parts, host: Option<HeaderValue>) {
@@ -77,6 +84,18 @@ mod tests {
                 (seen, &HeaderValue::from_static("127.0.0.1:8012"))
             );
         }
+    }
+
+    #[test]
+    fn another_version_says_the_same_in_its_own_way() {
+        let mut request = parts("/a?b", Version::HTTP_11, Some("shop.example"));
+        in_version(&mut request, Version::HTTP_2);
+        assert_eq!((request.uri.to_string().as_str(), request.headers.get(HOST)), ("http://shop.example/a?b", None));
+        in_version(&mut request, Version::HTTP_11);
+        assert_eq!(
+            (request.uri.to_string().as_str(), &request.headers[HOST]),
+            ("/a?b", &"shop.example".parse().unwrap())
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::h1::{self, Break, Connection, Interim, Options, Outgoing};
 use crate::headers;
 use crate::idle::{IDLE_MAX, IdleLimit};
 use http::{HeaderMap, Request, Response, StatusCode, Version};
+use http_body::Body as _;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -86,6 +87,7 @@ impl Http1 {
         mut trip: Trip,
     ) -> Result<Response<Received>, SendError> {
         *request.version_mut() = Version::HTTP_11;
+        let is_empty = request.body().is_end_stream();
         let mut outgoing = Outgoing::from(request);
         let mut hold = std::mem::take(&mut trip.hold);
         let mut again = !trip.patience.is_zero();
@@ -125,6 +127,9 @@ impl Http1 {
                 {
                     again &= reused.is_some();
                     outgoing = Request::from_parts(*head, Body::empty()).into();
+                }
+                Err(h1::SendError::Broken { at: Break::Version, head: Some(head), .. }) if is_empty => {
+                    return Err(SendError::OtherVersion { head });
                 }
                 Err(h1::SendError::Broken { error, at, .. }) => return Err(SendError::Broken { error, at }),
             }

@@ -13,11 +13,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// Streams put on one connection before another is made: what servers
 /// commonly allow at least.
 const STREAMS_PER_CONNECTION: usize = 100;
 const WINDOW_BYTES: u32 = 1 << 20;
+/// How long a server may take to show which version it speaks.
+const ASK_MAX: Duration = Duration::from_secs(1);
 
 pub(super) struct Http2 {
     connector: Connector,
@@ -74,6 +78,17 @@ impl Http2 {
         }
     }
 
+    pub(super) async fn is_spoken(&self, address: SocketAddr) -> bool {
+        let asked = async {
+            let made = self.connector.connect(address, Duration::ZERO).await.ok()?;
+            first_bytes(made.stream).await.ok()
+        };
+        tokio::select! {
+            first = asked => first.is_none_or(|first| !first.starts_with(b"HTTP/") && !first.is_empty()),
+            () = self.connector.wheel.sleep(ASK_MAX) => true,
+        }
+    }
+
     async fn sender(
         &self,
         address: SocketAddr,
@@ -116,6 +131,17 @@ impl Http2 {
         });
         Ok(sender)
     }
+}
+
+/// How a server begins that is greeted in HTTP/2: with its settings, or with
+/// an answer in HTTP/1; with nothing if it closes.
+async fn first_bytes(mut stream: TcpStream) -> std::io::Result<Vec<u8>> {
+    const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(GREETING).await?;
+    let mut first = vec![0; 5];
+    let count = stream.read(&mut first).await?;
+    first.truncate(count);
+    Ok(first)
 }
 
 /// Forgets connections that have ended, and addresses that none are left for:

@@ -17,7 +17,7 @@ use crate::h1::{Break, Hold, Interim};
 use crate::reason::Reason;
 use crate::wheel::Wheel;
 use connect::Connector;
-use http::{Request, Response, Version};
+use http::{Request, Response, Version, request};
 use http1::Http1;
 use http2::Http2;
 use std::net::SocketAddr;
@@ -52,6 +52,12 @@ pub enum SendError {
         /// Where.
         at: Break,
     },
+    /// It went by HTTP/1 to a server that speaks HTTP/2 alone and could make
+    /// nothing of it; its body was empty.
+    OtherVersion {
+        /// The request's head, as it was.
+        head: Box<request::Parts>,
+    },
 }
 
 impl SendError {
@@ -62,7 +68,8 @@ impl SendError {
             SendError::NotSent { error } => (Reason::ConnectFailed, error),
             SendError::Broken { error, at: Break::RequestBody } => (Reason::Malformed, error),
             SendError::Broken { error, at: Break::BeforeAnswer } => (Reason::ResetBeforeAnswer, error),
-            SendError::Broken { error, at: Break::Answer } => (Reason::BadAnswer, error),
+            SendError::Broken { error, at: Break::Answer | Break::Version } => (Reason::BadAnswer, error),
+            SendError::OtherVersion { .. } => (Reason::BadAnswer, "the server speaks HTTP/2".to_owned()),
         }
     }
 }
@@ -90,6 +97,12 @@ impl Pool {
     /// closed, for as long as it is polled. Sleeps while there are none.
     pub async fn sweep(self) {
         self.shared.http1.sweep().await;
+    }
+
+    /// Does the server at `address` speak HTTP/2? Asked once, before the first
+    /// request of that version; without an answer it is taken to.
+    pub async fn speaks_http2(&self, address: SocketAddr) -> bool {
+        self.shared.http2.is_spoken(address).await
     }
 
     /// Sends a request to `address`, in the version it came in: 2 as h2c, all

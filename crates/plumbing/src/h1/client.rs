@@ -229,6 +229,9 @@ impl Answering {
     {
         loop {
             match reply::head(&mut wire.inbox.bytes, &mut self.scan, &self.method) {
+                Err(_) if is_http2(&wire.inbox.bytes) => {
+                    return Poll::Ready(Err(broken("the server speaks HTTP/2", Break::Version)));
+                }
                 Err(what) => return Poll::Ready(Err(broken(what, Break::Answer))),
                 Ok(Some(head)) if head.is_interim() => {
                     self.interims += 1;
@@ -255,6 +258,11 @@ impl Answering {
             }
         }
     }
+}
+
+/// A server of HTTP/2 begins with SETTINGS, a frame of the connection itself.
+fn is_http2(input: &[u8]) -> bool {
+    matches!(input, [_, _, _, 4, _, 0, 0, 0, 0, ..])
 }
 
 fn not_sent<B>(unsent: Outgoing<B>, error: &str) -> SendError<B> {

@@ -78,6 +78,8 @@ pub enum Break {
     BeforeAnswer,
     /// The answer is no valid HTTP.
     Answer,
+    /// The other side speaks HTTP/2 alone: the request meant nothing to it.
+    Version,
 }
 
 /// What to do on the way to an answer.
