@@ -54,7 +54,8 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
     let compat = compat(env);
     let ports = Ports::read(env, compat);
     let app = app(env, compat);
-    ports::differ(env, &ports, app, compat);
+    let tls = tls::read(env, compat, exists);
+    ports::differ(env, &ports, tls.is_some(), app, compat);
     let configuration = env.required("SERVING_CONFIGURATION");
     let pod_ip = env.required("SERVING_POD_IP");
     let log = Log { config: env.required("SERVING_LOGGING_CONFIG"), level: env.required("SERVING_LOGGING_LEVEL") };
@@ -69,7 +70,7 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
         pod: config.pod.to_string(),
         pod_ip,
     };
-    Settings { config, ports, tls: tls::read(env, compat, exists), identity, log }
+    Settings { config, ports, tls, identity, log }
 }
 
 fn config(env: &mut Env, app: SocketAddr, compat: Compat) -> Config {

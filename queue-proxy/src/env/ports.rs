@@ -70,12 +70,13 @@ pub(super) fn required(env: &mut Env, name: &str, compat: Compat) -> u16 {
 
 /// Two listeners cannot share a port, and a sidecar that is its own app would
 /// send each request round for ever.
-pub(super) fn differ(env: &mut Env, ports: &Ports, app: SocketAddr, compat: Compat) {
+pub(super) fn differ(env: &mut Env, ports: &Ports, tls: bool, app: SocketAddr, compat: Compat) {
     if compat == Compat::Strict {
         return;
     }
     let ours = [
         ("QUEUE_SERVING_PORT", ports.address(ports.serving)),
+        ("QUEUE_SERVING_TLS_PORT", ports.address(if tls { ports.serving_tls } else { 0 })),
         ("ZEROSCALE_ADMIN_PORT", ports.address(ports.admin)),
         ("ZEROSCALE_METRICS_PORT", ports.address(ports.autometric)),
         ("ZEROSCALE_LEASE_PORT", SocketAddr::new(ports.lease_ip(), ports.lease.unwrap_or(0))),

@@ -192,6 +192,10 @@ fn tls_is_on_where_its_files_are_and_only_then_its_settings_count() {
     assert!(settings(&bad).tls.is_none());
     let faults = with(&bad, &[], true).map(|_| ()).unwrap_err();
     assert!(faults.lines()[0].contains("MIN_VERSION") && faults.lines()[1].contains("P-255"), "{faults}");
+    let same = ("QUEUE_SERVING_TLS_PORT", "8012");
+    assert!(with(&[same], &[], false).is_ok(), "nothing listens there");
+    let faults = with(&[same], &[], true).map(|_| ()).unwrap_err();
+    assert_eq!(faults.lines(), ["QUEUE_SERVING_TLS_PORT: 8012 is taken by QUEUE_SERVING_PORT"]);
     let suites = ("QUEUE_PROXY_TLS_CIPHER_SUITES", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_FAST");
     let faults = with(&[suites], &[], true).map(|_| ()).unwrap_err();
     assert_eq!(faults.lines(), ["QUEUE_PROXY_TLS_CIPHER_SUITES: there is no cipher suite `TLS_FAST`"]);

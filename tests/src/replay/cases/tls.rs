@@ -34,18 +34,32 @@ impl Mounted {
     /// # Errors
     /// When they cannot be made or written.
     pub fn new() -> anyhow::Result<Mounted> {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).context("making a certificate")?;
         let folder = TempDir::with_prefix("zeroscale-certificates-")?;
-        let write = |name: &str, label: &str, der: &[u8]| std::fs::write(folder.path().join(name), pem(label, der));
-        write("tls.crt", "CERTIFICATE", made.cert.der())?;
-        write("tls.key", "PRIVATE KEY", &made.signing_key.serialize_der())?;
-        Ok(Mounted { trust: Trust(made.cert.der().clone()), folder })
+        Ok(Mounted { trust: write_pair(folder.path())?, folder })
+    }
+
+    /// Puts another pair in their place; the trust in the one before.
+    ///
+    /// # Errors
+    /// When it cannot be made or written.
+    pub fn renew(&mut self) -> anyhow::Result<Trust> {
+        let trust = write_pair(self.folder.path())?;
+        Ok(std::mem::replace(&mut self.trust, trust))
     }
 
     /// Where they are.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
+}
+
+/// Makes a certificate and its key, and writes both.
+fn write_pair(folder: &Path) -> anyhow::Result<Trust> {
+    let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).context("making a certificate")?;
+    let write = |name: &str, label: &str, der: &[u8]| std::fs::write(folder.join(name), pem(label, der));
+    write("tls.crt", "CERTIFICATE", made.cert.der())?;
+    write("tls.key", "PRIVATE KEY", &made.signing_key.serialize_der())?;
+    Ok(Trust(made.cert.der().clone()))
 }
 
 /// Speaks TLS over `stream`; what was agreed is told as rows write it.
