@@ -7,6 +7,7 @@ use http::{Method, Request, Response, StatusCode, Version, request};
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
+use plumbing::farewell::Farewell;
 use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, OnUpgrade};
 use plumbing::head::Head;
@@ -205,6 +206,7 @@ fn carry(
 ) -> Response<Body> {
     lease::heard(sidecar, response.headers_mut());
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let websocket = switch.as_ref().is_some_and(|(_, asked)| asked.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let guard: Guard = Box::new(held);
     let switched = match (switching, asked.switch) {
         (true, None) => {
@@ -236,9 +238,13 @@ fn carry(
     if let Some((client, app)) = switched {
         let wheel = caller.worker.wheel().clone();
         let life = sidecar.config.timeouts.upgrade;
-        let joined =
-            tunnel::join(client, app, tunnel::Limits { life, idle: sidecar.config.timeouts.idle }, wheel, guard);
-        sidecar.track(&caller.worker, joined);
+        let limits = tunnel::Limits { life, idle: sidecar.config.timeouts.idle };
+        if websocket && sidecar.config.compat == Compat::Better {
+            let app = Farewell::new(app, sidecar.leave());
+            sidecar.track_farewell(&caller.worker, tunnel::join(client, app, limits, wheel, guard));
+        } else {
+            sidecar.track(&caller.worker, tunnel::join(client, app, limits, wheel, guard));
+        }
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();

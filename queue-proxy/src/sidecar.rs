@@ -6,6 +6,7 @@ use crate::version::AppVersion;
 use parking_lot::Mutex;
 use plumbing::clock;
 use plumbing::drain::Drain;
+use plumbing::farewell::Leave;
 use plumbing::limiter::Limiter;
 use plumbing::shutdown::Shutdown;
 use plumbing::worker::Worker;
@@ -86,6 +87,21 @@ impl Sidecar {
         worker.spawn(self.tunnels.track(async move {
             tokio::select! { () = tunnel => {}, () = over.draining() => {} }
         }));
+    }
+
+    /// The same for one that says goodbye by itself when [`Sidecar::leave`] is
+    /// ready, and has time for that.
+    pub(crate) fn track_farewell(&self, worker: &Worker, tunnel: impl Future<Output = ()> + Send + 'static) {
+        let over = self.tunnels.clone();
+        worker.spawn(self.tunnels.track(async move {
+            tokio::select! { () = tunnel => {}, () = over.stopping() => {} }
+        }));
+    }
+
+    /// Ready when upgraded connections have to end.
+    pub(crate) fn leave(&self) -> Leave {
+        let tunnels = self.tunnels.clone();
+        Box::pin(async move { tunnels.draining().await })
     }
 
     /// Slots that are free now; told with a handback.

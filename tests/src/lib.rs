@@ -1,10 +1,14 @@
 //! Shared pieces of the tests.
 
+pub mod apps;
 pub mod bench;
 pub mod campaign;
 pub mod floor;
+pub mod lags;
+pub mod pod_end;
 pub mod program;
 pub mod replay;
 pub mod rig;
 pub mod simulation;
 pub mod testapp;
+pub mod websocket;

@@ -31,10 +31,21 @@ const FREE_PORTS: &[(&str, &str)] = &[
     ("ZEROSCALE_METRICS_PORT", "0"),
 ];
 
+/// Lines that a process has written. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    /// What there is so far.
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// A sidecar that runs; killed when it is dropped.
 pub struct Program {
     child: Child,
-    lines: Arc<Mutex<Vec<String>>>,
+    lines: Lines,
     readers: Vec<JoinHandle<()>>,
     /// Its main port.
     pub main: SocketAddr,
@@ -52,7 +63,7 @@ impl Program {
     /// When it does not come up.
     pub fn start(app: SocketAddr, changes: &[(&str, &str)]) -> Program {
         let mut child = spawn(app, changes, &[]);
-        let lines = Arc::default();
+        let lines = Lines::default();
         let readers = vec![follow(child.stdout.take(), &lines), follow(child.stderr.take(), &lines)];
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut program = Program { child, lines, readers, main: nowhere, admin: nowhere, metrics: nowhere };
@@ -85,7 +96,7 @@ impl Program {
 
     /// What it has written so far, to both streams.
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.all()
     }
 
     /// Its stat, by the raw bytes that the autoscaler gets.
@@ -124,6 +135,22 @@ impl Program {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
     }
 
+    /// Stops it where it is, as a machine that is too busy does.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn freeze(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it runs");
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn thaw(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).expect("it runs");
+    }
+
     /// True while it runs.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_none())
@@ -134,13 +161,21 @@ impl Program {
     /// # Panics
     /// When it does not end.
     pub async fn ended(&mut self) -> i32 {
+        self.ended_within(PATIENCE).await
+    }
+
+    /// The same, for an end that may take longer.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub async fn ended_within(&mut self, patience: Duration) -> i32 {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("its state is known") {
                 self.readers.drain(..).for_each(|reader| drop(reader.join()));
                 return status.code().unwrap_or(-1);
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end: {:#?}", self.lines());
+            assert!(began.elapsed() < patience, "it does not end: {:#?}", self.lines());
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -177,11 +212,12 @@ fn spawn(app: SocketAddr, changes: &[(&str, &str)], removed: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
 }
 
-fn follow(stream: Option<impl Read + Send + 'static>, into: &Arc<Mutex<Vec<String>>>) -> JoinHandle<()> {
+/// Takes down what comes, on a thread that ends with the stream.
+pub(crate) fn follow(stream: Option<impl Read + Send + 'static>, into: &Lines) -> JoinHandle<()> {
     let (stream, into) = (stream.expect("a pipe"), into.clone());
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            into.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            into.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }
     })
 }

@@ -8,7 +8,8 @@
 //! | connections in | [`listen`], [`socket`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports); [`tls`] |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
-//! | requests out | [`target`], [`forward`], [`idle`], [`tunnel`]; [`grpc`] (single calls) |
+//! | requests out | [`target`], [`forward`], [`idle`]; [`grpc`] (single calls) |
+//! | upgraded connections | [`tunnel`], [`websocket`] (where frames end), [`farewell`] |
 //! | bodies | [`incoming`], [`body`], [`replay`] |
 //! | answers of our own | [`reason`], [`refuse`], [`grpc_status`], [`probe`] |
 //! | stopping | [`shutdown`], [`drain`] |
@@ -27,6 +28,7 @@ pub mod deadline;
 pub mod drain;
 pub mod duration;
 pub mod env;
+pub mod farewell;
 pub mod fault;
 pub mod fds;
 pub mod forward;
@@ -56,6 +58,7 @@ pub mod telemetry;
 pub mod tls;
 pub mod trust;
 pub mod tunnel;
+pub mod websocket;
 pub mod wheel;
 pub mod worker;
 

@@ -25,7 +25,10 @@ pub struct Limits {
 
 /// Joins the two sides until both have ended, a limit has passed, or the task
 /// is dropped. A side that has ended for writing only is passed on as such.
-pub async fn join(client: OnUpgrade, mut pod: Upgraded, limits: Limits, wheel: Wheel, guard: Guard) {
+pub async fn join<P>(client: OnUpgrade, mut pod: P, limits: Limits, wheel: Wheel, guard: Guard)
+where
+    P: AsyncRead + AsyncWrite + Unpin,
+{
     let _guard = guard;
     let Ok(client) = client.await else { return };
     let last_byte = Arc::new(Mutex::new(Instant::now()));

@@ -9,6 +9,7 @@ mod burst;
 mod cold_start;
 mod kills;
 mod leavers;
+mod pod_end;
 mod report;
 mod simulation;
 mod start_failures;
@@ -40,6 +41,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "leavers", about: leavers::ABOUT, run: leavers::run },
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
+    Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },
 ];
 
 /// The campaign of that name.

@@ -175,12 +175,15 @@ impl<G> Waiting<'_, G> {
                     Err(what) => return Poll::Ready(Next::Malformed(what)),
                 }
             }
-            if state.inbox.ended || (state.inbox.bytes.is_empty() && drain.poll(cx)) {
+            if state.inbox.ended {
                 return Poll::Ready(Next::Ended);
             }
             match state.poll_fill(cx) {
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Next::Ended),
+                // Only now: a request that is in the socket already would be
+                // lost, and its client told so by a reset.
+                Poll::Pending if state.inbox.bytes.is_empty() && drain.poll(cx) => return Poll::Ready(Next::Ended),
                 Poll::Pending => break,
             }
         }
