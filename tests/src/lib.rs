@@ -6,5 +6,6 @@ pub mod floor;
 pub mod program;
 pub mod replay;
 pub mod rig;
+pub mod sidecar;
 pub mod simulation;
 pub mod testapp;

@@ -80,6 +80,11 @@ impl Program {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        Pid::from_child(&self.child).as_raw_pid()
+    }
+
     /// Sends TERM.
     ///
     /// # Panics
