@@ -12,6 +12,7 @@
 //! | apps that close idle connections | [`reuse`] |
 //! | crowds that leave the queue | [`waves`] |
 //! | an app that is killed under load | [`restart`] |
+//! | requests that two parsers may take for different ones | [`smuggling`] |
 //!
 //! `cargo test` runs the experiments small (`tests/tests/queue_proxy_*.rs`),
 //! the campaigns at full size.
@@ -25,6 +26,7 @@ pub mod mortal;
 pub mod restart;
 pub mod reuse;
 
+pub mod smuggling;
 pub mod waves;
 
 use std::time::Duration;
