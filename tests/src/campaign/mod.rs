@@ -7,9 +7,11 @@
 mod arguments;
 mod burst;
 mod cold_start;
+mod early_answers;
 mod kills;
 mod leavers;
 mod report;
+mod reuse;
 mod simulation;
 mod start_failures;
 mod zero_and_back;
@@ -40,6 +42,8 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "leavers", about: leavers::ABOUT, run: leavers::run },
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
+    Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
+    Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },
 ];
 
 /// The campaign of that name.
