@@ -3,10 +3,7 @@
 
 use tests::sidecar::early_answer;
 
-/// Busy machines are slow: ten times the figures.
-const SLACK: u32 = 10;
-
 #[tokio::test]
 async fn the_answer_of_an_app_that_reads_no_more_always_arrives() {
-    early_answer::run(40, SLACK).await.unwrap().assert();
+    early_answer::run(40).await.unwrap().assert();
 }

@@ -170,7 +170,7 @@ impl Crowd {
         let method = if with_body { "POST" } else { "GET" };
         let (answer, mut stream) = client.begin(h2c::request(method, "/wave"), !with_body).await?;
         if with_body {
-            stream.send_data("half of it".into(), number % 3 == 0)?;
+            stream.send_data("half of it".into(), number.is_multiple_of(3))?;
         }
         let waited = timeout(STAYS, answer).await.is_err();
         stream.send_reset(h2::Reason::CANCEL);

@@ -110,8 +110,7 @@ impl Lines<'_> {
 
     fn chunked(&mut self) -> (Vec<u8>, bool) {
         let mut body = Vec::new();
-        loop {
-            let Some(line) = self.line() else { break };
+        while let Some(line) = self.line() {
             let size = number(&line, 16);
             if size == 0 {
                 // Trailers, up to the empty line.
