@@ -9,6 +9,7 @@ pub mod pod_end;
 pub mod program;
 pub mod replay;
 pub mod rig;
+pub mod sidecar;
 pub mod simulation;
 pub mod testapp;
 pub mod websocket;

@@ -127,6 +127,11 @@ impl Program {
         }
     }
 
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        Pid::from_child(&self.child).as_raw_pid()
+    }
+
     /// Sends TERM.
     ///
     /// # Panics

@@ -1,9 +1,13 @@
 //! The end of the sidecar as a process: quiet time, what runs, tunnels, order.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tests::program::Program;
 use tests::rig::{self, GET, OK, read_head, read_to_end, read_until, send};
+use tests::sidecar::h1::{self, Conn};
+use tests::sidecar::mortal::Mortal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
@@ -258,4 +262,99 @@ async fn what_has_come_when_the_close_begins_is_served() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
     }
     assert_eq!(program.ended().await, 0);
+}
+
+/// Readiness as the activator asks for it: its status, and how long it took.
+async fn probed(program: &Program) -> (u16, Duration) {
+    let began = Instant::now();
+    let answer = h1::ask(program.main, PROBE.as_bytes()).await.expect("probes are always answered");
+    (answer.status, began.elapsed())
+}
+
+#[tokio::test]
+async fn an_app_that_is_restarted_with_the_hook_and_without_term_is_ready_with_the_next_probe() {
+    let mut app =
+        Mortal::new(
+            |mut conn: Conn| async move { while conn.request().await.is_some() && conn.send(OK).await.is_ok() {} },
+        )
+        .await;
+    let program = Program::start(app.address, &[]);
+    assert_eq!(probed(&program).await.0, 200);
+    // What the kubelet does when a container is to be restarted, not the pod.
+    assert!(status(program.admin, HOOK).await.starts_with("HTTP/1.1 200"));
+    app.kill().await;
+    let returned = async {
+        sleep(Duration::from_secs(3)).await;
+        app.revive().await;
+        Instant::now()
+    };
+    // One asks while the app is down, and waits; what it is told may be either.
+    let (waiting, returned) = tokio::join!(h1::ask(program.main, PROBE.as_bytes()), returned);
+    assert!([200, 503].contains(&waiting.unwrap().status));
+    let (ready, took) = probed(&program).await;
+    assert_eq!(ready, 200, "the first probe after its return");
+    assert!(took < Duration::from_millis(1000), "{took:?}");
+    assert!(status(program.main, GET).await.starts_with("HTTP/1.1 200"), "and it is served");
+    assert!(returned.elapsed() < Duration::from_secs(2), "{:?}", returned.elapsed());
+}
+
+/// A collector that accepts and says nothing.
+async fn silent_collector() -> (SocketAddr, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    let address = rig::app(move |stream| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            std::future::pending::<()>().await;
+            drop(stream);
+        }
+    })
+    .await;
+    (address, connections)
+}
+
+#[tokio::test]
+async fn collectors_that_hang_do_not_hold_the_end() {
+    for protocol in ["http/protobuf", "grpc"] {
+        let (collector, connections) = silent_collector().await;
+        let exporter = format!(
+            r#"{{"protocol":"{protocol}","endpoint":"http://{collector}/v1/x","exportInterval":100000000,"samplingRate":1}}"#
+        );
+        let observability = format!(r#"{{"requestMetrics":{exporter},"tracing":{exporter}}}"#);
+        let changes = [("ZEROSCALE_DRAIN_SETTLE", "500ms"), ("OBSERVABILITY_CONFIG", observability.as_str())];
+        let mut program = Program::start(app().await, &changes);
+        assert!(status(program.main, GET).await.starts_with("HTTP/1.1 200"));
+        rig::until("the collector is spoken to", || connections.load(Ordering::SeqCst) > 0).await;
+        let began = Instant::now();
+        program.terminate();
+        assert_eq!(program.ended().await, 0);
+        assert!(within(began.elapsed(), 490, 1500), "{protocol}: {:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_reader_of_metrics_that_never_reads_does_not_hold_the_end() {
+    let port = {
+        // Free at this moment; on an address of its own, so that nobody else is given it.
+        let listener = tokio::net::TcpListener::bind("127.8.8.8:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let observability = format!(r#"{{"requestMetrics":{{"protocol":"prometheus","endpoint":"{port}"}}}}"#);
+    let changes = [("ZEROSCALE_DRAIN_SETTLE", "500ms"), ("OBSERVABILITY_CONFIG", observability.as_str())];
+    let mut program = Program::start(app().await, &changes);
+    let mut held = Vec::new();
+    let began = Instant::now();
+    while TcpStream::connect(port).await.is_err() {
+        assert!(began.elapsed() < rig::PATIENCE, "the metrics port is not open");
+        sleep(Duration::from_millis(5)).await;
+    }
+    let page = "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n";
+    assert!(status(port, page).await.starts_with("HTTP/1.1 200"));
+    for asks in ["", "GET /metr", page, &page.repeat(2000)] {
+        held.push(send(port, asks).await);
+    }
+    let began = Instant::now();
+    program.terminate();
+    assert_eq!(program.ended().await, 0);
+    assert!(within(began.elapsed(), 490, 1500), "{:?}", began.elapsed());
 }

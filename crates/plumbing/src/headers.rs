@@ -109,7 +109,9 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
     let upgrade = upgrade_protocol(fields);
     let trailers = fields.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
     if let Some(named) = named_in_connection(fields) {
-        named.iter().for_each(|name| drop(fields.remove(name)));
+        // Without its host or its length it would be another request.
+        let removable = named.iter().filter(|name| **name != header::HOST && **name != header::CONTENT_LENGTH);
+        removable.for_each(|name| drop(fields.remove(name)));
     }
     for name in &HOP_BY_HOP {
         fields.remove(name);
@@ -247,6 +249,14 @@ mod tests {
         ]);
         strip_hop_by_hop(&mut fields);
         assert_eq!(fields, map(&[("accept", "*/*"), ("te", "trailers")]));
+    }
+
+    #[test]
+    fn a_connection_cannot_claim_what_makes_the_request_what_it_is() {
+        let lines = [("host", "shop.example"), ("content-length", "5")];
+        let mut fields = map(&[("connection", "host, content-length"), lines[0], lines[1]]);
+        strip_hop_by_hop(&mut fields);
+        assert_eq!(fields, map(&lines));
     }
 
     #[test]

@@ -7,10 +7,12 @@
 mod arguments;
 mod burst;
 mod cold_start;
+mod early_answers;
 mod kills;
 mod leavers;
 mod pod_end;
 mod report;
+mod reuse;
 mod simulation;
 mod start_failures;
 mod zero_and_back;
@@ -42,6 +44,8 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
     Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },
+    Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
+    Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },
 ];
 
 /// The campaign of that name.

@@ -47,7 +47,16 @@ pub fn cpu_time(pid: i32) -> Duration {
 
 /// Resident memory of a process, in bytes.
 pub fn resident_bytes(pid: i32) -> Option<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most of it that there ever was.
+pub fn peak_resident_bytes(pid: i32) -> Option<u64> {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: i32, name: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
