@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod campaign;
+pub mod cluster;
 pub mod floor;
 pub mod program;
 pub mod replay;
