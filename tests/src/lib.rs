@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod campaign;
 pub mod cluster;
+pub mod cost;
 pub mod floor;
 pub mod program;
 pub mod replay;

@@ -116,6 +116,11 @@ impl Program {
         }
     }
 
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        Pid::from_child(&self.child).as_raw_nonzero().get()
+    }
+
     /// Sends TERM.
     ///
     /// # Panics

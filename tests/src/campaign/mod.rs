@@ -7,6 +7,7 @@
 mod arguments;
 mod burst;
 mod cold_start;
+mod cost;
 mod kills;
 mod leavers;
 mod report;
@@ -40,6 +41,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "leavers", about: leavers::ABOUT, run: leavers::run },
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
+    Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
 ];
 
 /// The campaign of that name.
