@@ -5,6 +5,7 @@ pub mod campaign;
 pub mod cluster;
 pub mod cost;
 pub mod floor;
+pub mod fuzz;
 pub mod program;
 pub mod replay;
 pub mod rig;

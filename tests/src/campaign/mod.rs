@@ -8,6 +8,7 @@ mod arguments;
 mod burst;
 mod cold_start;
 mod cost;
+mod fuzz;
 mod kills;
 mod leavers;
 mod report;
@@ -42,6 +43,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
     Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
+    Campaign { name: "fuzz", about: fuzz::ABOUT, run: fuzz::run },
 ];
 
 /// The campaign of that name.
