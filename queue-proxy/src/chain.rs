@@ -206,7 +206,7 @@ fn carry(
 ) -> Response<Body> {
     lease::heard(sidecar, response.headers_mut());
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let websocket = switch.as_ref().is_some_and(|(_, asked)| asked.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let websocket = asked.switch.as_ref().is_some_and(|(_, asked)| asked.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let guard: Guard = Box::new(held);
     let switched = match (switching, asked.switch) {
         (true, None) => {

@@ -3,7 +3,10 @@
 pub mod apps;
 pub mod bench;
 pub mod campaign;
+pub mod cluster;
+pub mod cost;
 pub mod floor;
+pub mod fuzz;
 pub mod lags;
 pub mod pod_end;
 pub mod program;

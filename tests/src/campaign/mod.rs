@@ -7,7 +7,9 @@
 mod arguments;
 mod burst;
 mod cold_start;
+mod cost;
 mod early_answers;
+mod fuzz;
 mod kills;
 mod leavers;
 mod pod_end;
@@ -46,6 +48,8 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },
     Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
     Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },
+    Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
+    Campaign { name: "fuzz", about: fuzz::ABOUT, run: fuzz::run },
 ];
 
 /// The campaign of that name.

@@ -60,3 +60,14 @@ fn status_bytes(pid: i32, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
+
+/// How often the threads of a process have given up their processor of their
+/// own accord, all threads that live together.
+pub fn voluntary_switches(pid: i32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let switches = threads.filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("status")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse::<u64>().ok()
+    });
+    switches.sum()
+}

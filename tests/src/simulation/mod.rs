@@ -16,7 +16,7 @@
 mod clients;
 mod control;
 mod disturb;
-mod draw;
+pub(crate) mod draw;
 mod ending;
 mod fault;
 mod invariant;

@@ -11,11 +11,14 @@
 //! | clients | `server` (a connection), `exchange` (a request on it), `incoming` (its body), `answer`, `presence`, `closing`, `link` (what they share) |
 //! | apps and pods | `client` (a connection), `outgoing` and `start` (a request), `reply` and `received` (its answer) |
 //! | both | `parse`, `lines`, `fields`, `request`, `malformed` (heads); `decode`, `chunk`, `encode`, `feed` (bodies); `inbox`, `outbox`, `buffers` (bytes); `upgrade`, `date`, `limits` |
+//! | neither | `bare` (messages as plain bytes, for fuzzing) |
 //!
 //! Nothing here spawns a task, sets a timer of the runtime, or holds a buffer
 //! for a connection that is idle.
 
 mod answer;
+#[doc(hidden)]
+pub mod bare;
 mod buffers;
 mod chunk;
 mod client;

@@ -54,6 +54,12 @@ impl Outbox {
         self.queue.push_back(bytes);
     }
 
+    /// All that is to be written, in one piece.
+    pub(super) fn contents(&self) -> Vec<u8> {
+        let pieces = self.queue.iter().map(|piece| &piece[..]);
+        pieces.chain(std::iter::once(&self.tail[..])).flatten().copied().collect()
+    }
+
     /// Forgets what was not written.
     pub(super) fn clear(&mut self) {
         self.queue.clear();

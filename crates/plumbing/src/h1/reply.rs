@@ -34,7 +34,8 @@ impl Head {
 pub(super) fn head(input: &mut BytesMut, scan: &mut Scan, method: &Method) -> Result<Option<Head>, &'static str> {
     if !scan.unfinished {
         input.advance(empty_lines(input));
-        if input.is_empty() {
+        // Half an empty line may be all that has come.
+        if matches!(&input[..], b"" | b"\r") {
             return Ok(None);
         }
     }

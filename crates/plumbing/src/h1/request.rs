@@ -28,7 +28,8 @@ pub(super) struct Head {
 pub(super) fn head(input: &mut BytesMut, scan: &mut Scan, bytes_max: usize) -> Result<Option<Head>, Malformed> {
     if !scan.unfinished {
         input.advance(empty_lines(input));
-        if input.is_empty() {
+        // Half an empty line may be all that has come.
+        if matches!(&input[..], b"" | b"\r") {
             return Ok(None);
         }
     }

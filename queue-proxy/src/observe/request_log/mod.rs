@@ -44,6 +44,9 @@ pub const DEFAULT_TEMPLATE: &str = concat!(
     r#""protocol": "{{.Request.Proto}}"}, "traceId": "{{.TraceID}}"}"#
 );
 
+/// A line longer than this does not keep its room.
+const LINE_KEPT: usize = 16 << 10;
+
 thread_local! {
     /// Where a line is put together; kept, so that lines allocate nothing.
     static LINE: RefCell<String> = const { RefCell::new(String::new()) };
@@ -76,15 +79,36 @@ impl RequestLog {
             line.clear();
             self.template.line(&entry, self.compat, line);
             self.lines.push(line.as_bytes());
+            line.clear();
+            line.shrink_to(LINE_KEPT);
         });
     }
 }
 
 impl Template {
+    /// The line of one request, as [`super::Observer`] would write it.
+    pub fn show(
+        &self,
+        facts: &super::facts::RequestFacts<'_>,
+        (code, size, seconds): (u16, u64, f64),
+        who: &Identity,
+        compat: Compat,
+    ) -> String {
+        let request = Captured::of(facts, self.headers());
+        let mut line = String::new();
+        self.line(&Entry { request: &request, code, size, seconds, who }, compat, &mut line);
+        line
+    }
+
     /// A line, with its end: what the template makes of a request, or that it
     /// cannot be run.
     pub(crate) fn line(&self, entry: &Entry<'_>, compat: Compat, line: &mut String) {
         if self.run(entry, compat, line).is_ok() {
+            // Trimmed off by the template's last action; two lines must not
+            // become one. No line at all may be what is wanted.
+            if compat == Compat::Better && !line.is_empty() && !line.ends_with('\n') {
+                line.push('\n');
+            }
             return;
         }
         line.clear();

@@ -18,10 +18,15 @@ pub(super) type Done<T> = Result<T, Failed>;
 /// thread that serves.
 const STEPS: u32 = 100_000;
 
+/// Bytes that one run may make, its variables and all that it throws away
+/// included: a text that is doubled in a loop must not fill the memory. The
+/// longest head that is let in fits, escaped.
+const BYTES: usize = 16 << 20;
+
 /// Runs a template to its end.
 pub(super) fn run(body: &[Node], entry: &Entry<'_>, compat: Compat, out: &mut String) -> Done<()> {
     let root = Value::Object(Object::Root);
-    let mut run = Run { entry, compat, out, variables: vec![root.clone()], steps: STEPS };
+    let mut run = Run { entry, compat, out, variables: vec![root.clone()], steps: STEPS, bytes: BYTES };
     run.nodes(body, &root)
 }
 
@@ -31,14 +36,24 @@ struct Run<'a> {
     out: &'a mut String,
     variables: Vec<Value<'a>>,
     steps: u32,
+    bytes: usize,
 }
 
 impl<'a> Run<'a> {
+    /// Pays for so many bytes.
+    fn pay(&mut self, bytes: usize) -> Done<()> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(Failed)?;
+        Ok(())
+    }
+
     fn nodes(&mut self, nodes: &'a [Node], dot: &Value<'a>) -> Done<()> {
         for node in nodes {
             self.steps = self.steps.checked_sub(1).ok_or(Failed)?;
             match node {
-                Node::Text(text) => self.out.push_str(text),
+                Node::Text(text) => {
+                    self.pay(text.len())?;
+                    self.out.push_str(text);
+                }
                 Node::Action(pipe) => {
                     let value = self.pipe(pipe, dot)?;
                     if pipe.sets.is_empty() {
@@ -54,6 +69,7 @@ impl<'a> Run<'a> {
     }
 
     fn print(&mut self, value: &Value<'a>) -> Done<()> {
+        self.pay(value.bytes())?;
         if let Value::Object(Object::Url) = value {
             url::write(self.out, &self.entry.request.target);
             return Ok(());
@@ -136,7 +152,11 @@ impl<'a> Run<'a> {
             }
             Operand::Function(function) => {
                 let args = self.args(command, dot, piped)?;
-                self.function(*function, args)
+                // What is made of them is longer by a factor at most.
+                self.pay(args.iter().map(Value::bytes).sum())?;
+                let made = self.function(*function, args)?;
+                self.pay(made.bytes())?;
+                Ok(made)
             }
             Operand::Path(base, names) => {
                 let args = self.args(command, dot, piped)?;
@@ -210,7 +230,11 @@ impl<'a> Run<'a> {
     fn path(&mut self, base: &'a Base, names: &'a [String], dot: &Value<'a>, args: Vec<Value<'a>>) -> Done<Value<'a>> {
         let mut at = match base {
             Base::Dot => dot.clone(),
-            Base::Variable(place) => self.variables.get(*place).cloned().ok_or(Failed)?,
+            Base::Variable(place) => {
+                let value = self.variables.get(*place).cloned().ok_or(Failed)?;
+                self.pay(value.bytes())?;
+                value
+            }
             Base::Pipe(pipe) => self.pipe(pipe, dot)?,
         };
         let Some((last, before)) = names.split_last() else {

@@ -52,9 +52,29 @@ fn a_template_that_fails_says_so_in_its_line() {
 }
 
 #[test]
+fn a_text_that_grows_without_end_fails_instead() {
+    let long = format!("{{{{range 99000}}}}{}{{{{end}}}}", "x".repeat(200));
+    for template in [
+        r#"{{$x := "ab"}}{{range 60}}{{$x = print $x $x}}{{end}}{{$x}}"#,
+        r#"{{$x := printf "%1000s" "x"}}{{range 90000}}{{$y := $x}}{{end}}"#,
+        r#"{{range 90000}}{{printf "%1000s" "x"}}{{end}}"#,
+        &long,
+    ] {
+        let line = line_of(template, "/l", Compat::Better);
+        assert!(line.starts_with("Invalid request log template: "), "{} bytes of {template}", line.len());
+    }
+    let agent = "{{range 10}}{{js $.Request.RequestURI}}{{end}}";
+    assert_eq!(line_of(agent, &format!("/{}", "=".repeat(64_000)), Compat::Better).len(), 10 * (1 + 6 * 64_000) + 1);
+}
+
+#[test]
 fn a_newline_is_added_only_if_it_is_missing() {
     assert_eq!(line_of("a", TARGET, Compat::Better), "a\n");
     assert_eq!(line_of("a\n", TARGET, Compat::Better), "a\n");
+    // The template's own newline may be trimmed away with the last action.
+    assert_eq!(line_of("a{{if false}}{{end -}}", TARGET, Compat::Better), "a\n");
+    assert_eq!(line_of("a{{if false}}{{end -}}", TARGET, Compat::Strict), "a");
+    assert_eq!(line_of("{{if false}}{{end -}}", TARGET, Compat::Better), "");
 }
 
 #[test]

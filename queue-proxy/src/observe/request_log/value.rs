@@ -16,6 +16,17 @@ pub(super) enum Value<'a> {
     Object(Object),
 }
 
+impl Value<'_> {
+    /// Bytes of its text.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            Value::List(list) => list.iter().map(|text| text.len()).sum(),
+            _ => 0,
+        }
+    }
+}
+
 /// What has members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Object {

@@ -52,6 +52,11 @@ impl Report {
         self.row(what, count.to_string(), wanted.to_string(), Some(count == wanted));
     }
 
+    /// A number that has a limit; slack is for times.
+    pub fn at_most(&mut self, what: impl Into<String>, count: u64, limit: u64) {
+        self.row(what, count.to_string(), format!("<= {limit}"), Some(count <= limit));
+    }
+
     /// A share that has a limit, in percent.
     pub fn percent(&mut self, what: impl Into<String>, percent: f64, limit: f64) {
         let limit = limit * f64::from(self.slack);
