@@ -53,7 +53,7 @@ pub fn run(target: &Target, time: Duration, seed: u64) -> Outcome {
     let mut kept = Vec::new();
     let mut outcome = Outcome { tried: 0, new: 0, finding: None };
     let mut first = seeds(target.seeds).into_iter();
-    while outcome.tried % ROUND != 0 || began.elapsed() < time {
+    while !outcome.tried.is_multiple_of(ROUND) || began.elapsed() < time {
         let input = match first.next() {
             Some(seed) => seed,
             None => next(target, &kept, &mut draw),
@@ -72,7 +72,7 @@ pub fn run(target: &Target, time: Duration, seed: u64) -> Outcome {
                 return outcome;
             }
         }
-        if outcome.tried % ROUND == 0 && peak_bytes().saturating_sub(at_start) > GROWTH_MAX {
+        if outcome.tried.is_multiple_of(ROUND) && peak_bytes().saturating_sub(at_start) > GROWTH_MAX {
             let why = format!("the last {ROUND} inputs took more than {GROWTH_MAX} bytes");
             outcome.finding = Some(Finding { input: escape(&input_before(&kept)), why });
             return outcome;
