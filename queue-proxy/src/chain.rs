@@ -1,5 +1,6 @@
 //! The request path of the sidecar, one function, outermost step first.
 
+use crate::observe::{End, RequestFacts, Watch};
 use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
@@ -27,49 +28,51 @@ const EXPECT_PATIENCE_STRICT: Duration = Duration::from_secs(1);
 
 /// Serves one request.
 pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
-    let arrival = Arrival::of(request, &sidecar, &caller);
+    let (mut arrival, mut watch) = Arrival::of(request, &sidecar, &caller);
     if let Some(probe) = &arrival.head.probe {
-        return probes::answer(&sidecar, &caller, probe).await;
+        return watch.answers(probes::answer(&sidecar, &caller, probe).await, End::Whole);
     }
     sidecar.drain.seen_request();
     if caller.fds_scarce {
-        return Refusal::new(Reason::FdLimit).closing().response();
+        return refuse(&sidecar, watch, Refusal::new(Reason::FdLimit).closing());
     }
     // An offer never waits: whoever made it has a better place to wait.
     let offered = match (&arrival.head.offer, &sidecar.limiter) {
         (Some(nonce), Some(limiter)) => match limiter.try_take() {
             Some(permit) => Some(permit),
-            None => return hand_back(nonce, "full", &sidecar),
+            None => return watch.answers(hand_back(nonce, "full", &sidecar), End::Whole),
         },
         _ => None,
     };
     // As the reference, in strict mode alone: past the limit and the counts.
     let counted = !(arrival.head.kubelet_probe && sidecar.config.compat == Compat::Strict);
     let inside = counted.then(|| sidecar.enter(arrival.head.proxied));
+    watch.proxied();
     let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
     let permit = match offered {
         Some(permit) => Some(permit),
         None if !counted => None,
-        None => match admit(&sidecar, &mut limits).await {
+        None => match admit(&sidecar, &mut watch, &mut limits).await {
             Ok(permit) => permit,
-            Err(refusal) => return refuse(&sidecar, refusal),
+            Err(refusal) => return refuse(&sidecar, watch, refusal),
         },
     };
+    watch.at_app(&mut arrival.parts.headers);
     let offer = arrival.head.offer.clone();
     let switch = arrival.switch;
     let trip = trip(&arrival.parts, &arrival.incoming, &arrival.head, &sidecar, &caller);
-    let forwarded = Request::from_parts(arrival.parts, Body::incoming(arrival.incoming));
+    let forwarded = Request::from_parts(arrival.parts, watch.reads(Body::incoming(arrival.incoming)));
     let sent = tokio::select! {
         sent = caller.worker.pool().send(sidecar.config.app, forwarded, trip) => sent,
-        reason = limits.passed() => return refuse(&sidecar, Refusal::new(reason)),
+        reason = limits.passed() => return refuse(&sidecar, watch, Refusal::new(reason)),
     };
     match (sent, offer) {
-        (Ok(answer), _) => carry(answer, switch, limits, &sidecar, &caller, (inside, permit)),
+        (Ok(answer), _) => carry(answer, watch, switch, limits, &sidecar, &caller, (inside, permit)),
         (Err(SendError::NotSent { error }), Some(nonce)) => {
             tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
-            hand_back(&nonce, "not-sent", &sidecar)
+            watch.answers(hand_back(&nonce, "not-sent", &sidecar), End::Whole)
         }
-        (Err(failed), _) => refuse(&sidecar, fault(&sidecar, failed)),
+        (Err(failed), _) => refuse(&sidecar, watch, fault(&sidecar, failed)),
     }
 }
 
@@ -83,10 +86,11 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> Arrival {
+    fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> (Arrival, Watch) {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
         let (mut parts, incoming) = request.into_parts();
         let switch = headers::upgrade_protocol(&parts.headers).and_then(|asked| Some((incoming.on_upgrade()?, asked)));
+        let watch = observe(sidecar, caller, &parts, &incoming);
         // A client that is not trusted cannot pose as a prober.
         let by_agent = sidecar.config.in_pod && sidecar.config.trust.peers.contains(caller.ip());
         let mut head = Head::at_sidecar(&parts, by_agent);
@@ -103,8 +107,14 @@ impl Arrival {
                 parts.headers.remove(EXPECT);
             }
         }
-        Arrival { head, parts, incoming, switch }
+        (Arrival { head, parts, incoming, switch }, watch)
     }
+}
+
+/// Begins to watch a request for metrics, traces and the request log.
+fn observe(sidecar: &Sidecar, caller: &Caller, parts: &request::Parts, incoming: &Incoming) -> Watch {
+    let body_length = hyper::body::Body::size_hint(incoming).exact();
+    sidecar.observer.begin(&RequestFacts { parts, target: None, peer: caller.peer, tls: caller.tls, body_length })
 }
 
 /// Says what the next hop cannot know by itself: that a request of a kind that
@@ -141,8 +151,9 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
 }
 
 /// Waits for a slot at the app; the request's limits run on meanwhile.
-async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
+async fn admit(sidecar: &Sidecar, watch: &mut Watch, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
     let Some(limiter) = &sidecar.limiter else { return Ok(None) };
+    watch.queued();
     let waiting = match limiter.ask() {
         Asked::Go(permit) => return Ok(Some(permit)),
         Asked::Refuse(why) => return Err(why.into()),
@@ -158,6 +169,7 @@ async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>,
 /// until both ends of an upgraded connection have closed.
 fn carry(
     mut response: Response<Received>,
+    mut watch: Watch,
     switch: Option<(OnUpgrade, HeaderValue)>,
     mut limits: Limits,
     sidecar: &Sidecar,
@@ -166,11 +178,11 @@ fn carry(
 ) -> Response<Body> {
     lease::heard(sidecar, response.headers_mut());
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let guard: Guard = Box::new(held);
+    watch.answered(response.status().as_u16());
     let switched = match (switching, switch) {
         (true, None) => {
             let text = "the app switched protocols without being asked";
-            return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
+            return refuse(sidecar, watch, Refusal::because(Reason::BadAnswer, text));
         }
         (true, Some((client, asked))) => {
             let got = headers::upgrade_protocol(response.headers());
@@ -179,7 +191,7 @@ fn carry(
                 let got = words(got.as_ref().map_or(&b""[..], HeaderValue::as_bytes));
                 let asked = words(asked.as_bytes());
                 let text = format!("backend tried to switch protocol \"{got}\" when \"{asked}\" was requested");
-                return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
+                return refuse(sidecar, watch, Refusal::because(Reason::BadAnswer, text));
             }
             response.body_mut().take_upgraded().map(|app| (client, app))
         }
@@ -192,13 +204,15 @@ fn carry(
     if let Some((client, app)) = switched {
         let wheel = caller.worker.wheel().clone();
         let life = sidecar.config.timeouts.upgrade;
+        let guard: Guard = Box::new((held, watch.tunnels()));
         let joined =
             tunnel::join(client, app, tunnel::Limits { life, idle: sidecar.config.timeouts.idle }, wheel, guard);
         sidecar.track(&caller.worker, joined);
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
-    Response::from_parts(parts, Body::carried(received, limits, guard))
+    let guard: Guard = Box::new(held);
+    watch.passes_on(Response::from_parts(parts, Body::carried(received, limits, guard)))
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.
@@ -216,11 +230,15 @@ fn hand_back(nonce: &HeaderValue, why: &str, sidecar: &Sidecar) -> Response<Body
 
 fn fault(sidecar: &Sidecar, failed: SendError) -> Refusal {
     let (reason, error) = failed.into_reason();
-    tracing::warn!(pod = %sidecar.config.pod, %reason, error, "a request failed at the app");
+    if reason == Reason::Malformed {
+        tracing::debug!(pod = %sidecar.config.pod, %reason, error, "a request broke off");
+    } else {
+        tracing::error!(pod = %sidecar.config.pod, %reason, error, "a request failed at the app");
+    }
     Refusal::new(reason)
 }
 
-fn refuse(sidecar: &Sidecar, refusal: Refusal) -> Response<Body> {
+fn refuse(sidecar: &Sidecar, watch: Watch, refusal: Refusal) -> Response<Body> {
     tracing::debug!(pod = %sidecar.config.pod, reason = %refusal.reason, "refused a request");
-    refusal.response()
+    watch.answers(refusal.response(), if refusal.is_timeout() { End::TimedOut } else { End::Whole })
 }

@@ -9,7 +9,7 @@
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
 //! | requests out | [`target`], [`forward`], [`idle`], [`tunnel`]; [`grpc`] (single calls) |
-//! | bodies | [`incoming`], [`body`], [`replay`] |
+//! | bodies | [`incoming`], [`body`], [`replay`], [`meter`] (told of what passes) |
 //! | answers of our own | [`reason`], [`refuse`], [`probe`] |
 //! | stopping | [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
@@ -39,6 +39,7 @@ pub mod idle;
 pub mod incoming;
 pub mod limiter;
 pub mod listen;
+pub mod meter;
 pub mod metrics;
 mod peer;
 pub mod probe;

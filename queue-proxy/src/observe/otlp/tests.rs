@@ -127,9 +127,10 @@ fn observer(text: &str, variables: &[(&str, &str)]) -> Observer {
     let config = Config::parse(text, get).unwrap();
     let text = str::to_owned;
     let who = Identity { namespace: text("ns1"), service: text("svc1"), revision: text("rev1"), ..Identity::default() };
-    let depth: crate::observe::metrics::Depth = Box::new(|| 3);
-    let setup = Setup { who, compat: Compat::Better, app: (text("127.0.0.1"), 8080), depth: Some(depth) };
-    Observer::start(config, setup).0
+    let setup = Setup { who, compat: Compat::Better, app: (text("127.0.0.1"), 8080) };
+    let observer = Observer::start(config, setup).0;
+    observer.read_depth(|| 3);
+    observer
 }
 
 /// One request of which the app answers 2 bytes.
@@ -143,7 +144,7 @@ fn serve(observer: &Observer) {
     watch.queued();
     watch.at_app(&mut parts.headers);
     watch.answered(200);
-    watch.finish(Outcome { status: 200, end: End::Whole, request_bytes: 0, response_bytes: 2 });
+    watch.finish(Outcome { status: 200, end: End::Whole, response_bytes: 2 });
 }
 
 fn text<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
