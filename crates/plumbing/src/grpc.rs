@@ -204,11 +204,14 @@ mod tests {
     use http::Response;
     use tokio::net::{TcpListener, TcpStream};
 
-    const CALL: Call<'static> = Call {
+    static FIELDS: [(HeaderName, HeaderValue); 1] =
+        [(HeaderName::from_static("api-key"), HeaderValue::from_static("k"))];
+
+    static CALL: Call<'static> = Call {
         authority: "127.0.0.1:1",
         path: "/a.B/C",
         user_agent: "test/1",
-        fields: &[(HeaderName::from_static("api-key"), HeaderValue::from_static("k"))],
+        fields: &FIELDS,
         message: b"ask",
         timeout: Duration::from_millis(1500),
         answer_max: 64,
