@@ -291,3 +291,25 @@ async fn a_collector_that_hangs_does_not_hold_the_end() {
         assert!(took < END_MAX, "{protocol}: {took:?}");
     }
 }
+
+#[tokio::test]
+async fn telemetry_wakes_nobody_while_there_are_no_requests() {
+    let config = r#"{"requestMetrics":{"protocol":"prometheus","endpoint":":0"},"enableRequestLog":true,
+        "tracing":{"protocol":"http/protobuf","endpoint":"http://127.0.0.1:1","samplingRate":0}}"#;
+    let app = app().await.0;
+    let programs = [&[][..], &[("OBSERVABILITY_CONFIG", config)]].map(|changes| Program::start(app, changes));
+    let mut kept = Vec::new();
+    for program in programs.iter().cycle().take(200) {
+        let mut stream = TcpStream::connect(program.main).await.unwrap();
+        ok(&mut stream, GET).await;
+        kept.push(stream);
+    }
+    // What follows the last request comes to rest.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let sleeps = || programs.each_ref().map(Program::sleeps);
+    let before = sleeps();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let after = sleeps();
+    let (without, with) = (after[0] - before[0], after[1] - before[1]);
+    assert!(with <= without + 1, "{without} without, {with} with");
+}
