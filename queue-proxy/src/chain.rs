@@ -15,7 +15,8 @@ use plumbing::incoming::Incoming;
 use plumbing::limiter::{Asked, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
-use plumbing::{headers, target, tunnel};
+use plumbing::target::{self, AsItCame};
+use plumbing::{headers, tunnel};
 use policy::compat::Compat;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,15 +91,15 @@ impl Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
         let (mut parts, incoming) = request.into_parts();
         let switch = headers::upgrade_protocol(&parts.headers).and_then(|asked| Some((incoming.on_upgrade()?, asked)));
-        let watch = observe(sidecar, caller, &parts, &incoming);
         // A client that is not trusted cannot pose as a prober.
         let by_agent = sidecar.config.in_pod && sidecar.config.trust.peers.contains(caller.ip());
+        let watch = observe(sidecar, caller, &parts, &incoming, by_agent);
         let mut head = Head::at_sidecar(&parts, by_agent);
         if sidecar.config.compat == Compat::Strict {
             head.offer = None;
         }
         if head.probe.is_none() {
-            parts.extensions.clear();
+            AsItCame::alone(&mut parts);
             target::to_app(&mut parts, sidecar.config.app);
             headers::to_app(&mut parts.headers, caller.ip(), sidecar.config.compat);
             frame(&mut parts, &incoming);
@@ -112,9 +113,16 @@ impl Arrival {
 }
 
 /// Begins to watch a request for metrics, traces and the request log.
-fn observe(sidecar: &Sidecar, caller: &Caller, parts: &request::Parts, incoming: &Incoming) -> Watch {
+fn observe(sidecar: &Sidecar, caller: &Caller, parts: &request::Parts, incoming: &Incoming, by_agent: bool) -> Watch {
     let body_length = hyper::body::Body::size_hint(incoming).exact();
-    sidecar.observer.begin(&RequestFacts { parts, target: None, peer: caller.peer, tls: caller.tls, body_length })
+    sidecar.observer.begin(&RequestFacts {
+        by_agent,
+        parts,
+        target: AsItCame::of(parts),
+        peer: caller.peer,
+        tls: caller.tls,
+        body_length,
+    })
 }
 
 /// Says what the next hop cannot know by itself: that a request of a kind that

@@ -131,7 +131,7 @@ impl Observer {
     /// A request begins: before its head is changed, and before anything can refuse it.
     pub fn begin(&self, facts: &RequestFacts<'_>) -> Watch {
         let Some(inner) = &self.inner else { return Watch::off() };
-        let probe = facts.is_any_probe();
+        let probe = facts.is_any_probe(inner.compat);
         let labels = inner.metrics.as_ref().filter(|_| !probe).map(|metrics| metrics.labels(facts));
         let trace = inner.tracer.as_ref().filter(|_| !probe).map(|tracer| RequestTrace::begin(facts, tracer.sampler));
         let logged = inner.log.as_ref().filter(|log| !probe || log.probes).map(|log| log.capture(facts));

@@ -24,7 +24,7 @@ fn parts(lines: &[(&str, &str)]) -> request::Parts {
 
 fn begin(observer: &Observer, parts: &request::Parts) -> Watch {
     let peer = "127.0.0.1:1".parse().unwrap();
-    observer.begin(&RequestFacts { parts, target: None, peer, tls: false, body_length: Some(0) })
+    observer.begin(&RequestFacts { parts, target: None, peer, by_agent: true, tls: false, body_length: Some(0) })
 }
 
 fn outcome(status: u16, end: End) -> Outcome {

@@ -85,6 +85,9 @@ fn request(link: &Arc<Link>, head: Head, upgrade: bool) -> Request<Incoming> {
     *request.uri_mut() = head.uri;
     *request.version_mut() = head.version;
     *request.headers_mut() = head.fields;
+    if let Some(target) = head.as_it_came {
+        request.extensions_mut().insert(target);
+    }
     request
 }
 

@@ -28,6 +28,7 @@ fn serve(metrics: &Metrics, lines: &[(&str, &str)], status: u16) {
         target: None,
         peer: "127.0.0.1:1".parse().unwrap(),
         tls: false,
+        by_agent: true,
         body_length: Some(0),
     };
     let labels = metrics.labels(&facts);

@@ -139,7 +139,7 @@ fn serve(observer: &Observer) {
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let mut parts = request.header("traceparent", parent).body(()).unwrap().into_parts().0;
     let peer = "10.1.2.3:99".parse().unwrap();
-    let facts = RequestFacts { parts: &parts, target: None, peer, tls: false, body_length: Some(0) };
+    let facts = RequestFacts { parts: &parts, target: None, peer, by_agent: true, tls: false, body_length: Some(0) };
     let mut watch = observer.begin(&facts);
     watch.queued();
     watch.at_app(&mut parts.headers);
