@@ -3,13 +3,13 @@
 use crate::observe::{End, RequestFacts, Watch};
 use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes};
-use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version, request};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::forward::{Received, SendError, Trip};
-use plumbing::h1::{Hold, OnUpgrade};
+use plumbing::h1::{Hold, OnUpgrade, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
 use plumbing::limiter::{Asked, Permit};
@@ -218,9 +218,18 @@ fn carry(
         sidecar.track(&caller.worker, joined);
         return Response::from_parts(parts, Body::empty());
     }
+    if sidecar.config.compat == Compat::Strict && is_buffered(&parts.headers) {
+        parts.extensions.insert(Withheld);
+    }
     limits.answered();
     let guard: Guard = Box::new(held);
     watch.passes_on(Response::from_parts(parts, Body::carried(received, limits, guard)))
+}
+
+/// What the reference does not flush piece by piece.
+fn is_buffered(fields: &HeaderMap) -> bool {
+    let streams = fields.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    fields.contains_key(CONTENT_LENGTH) && !streams
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.
