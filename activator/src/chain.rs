@@ -20,7 +20,8 @@ use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
 use plumbing::shutdown::Shutdown;
-use plumbing::{headers, probe, target, tunnel};
+use plumbing::target::{self, AsItCame};
+use plumbing::{headers, probe, tunnel};
 use policy::compat::Compat;
 use policy::revision::Timeouts;
 use std::sync::Arc;
@@ -104,7 +105,7 @@ impl Arrival {
         let switch = headers::upgrade_protocol(&parts.headers).and_then(|_| incoming.on_upgrade());
         let interim = incoming.interim();
         let head = Head::read(&parts);
-        parts.extensions.clear();
+        AsItCame::alone(&mut parts);
         if head.probe.is_none() {
             let host = target::host_of(&parts);
             headers::to_pod(&mut parts.headers, caller.ip(), host);

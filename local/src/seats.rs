@@ -10,6 +10,7 @@ use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
 use policy::revision::RevisionId;
+use queue_proxy::observe::Observer;
 use queue_proxy::{Config, Links, Readiness, Sockets};
 use std::collections::BTreeMap;
 use std::io;
@@ -84,7 +85,7 @@ async fn serve_pod(
     queue_proxy::run(
         config,
         Sockets::serving(serving),
-        Links { stats: Some(stats), worker },
+        Links { stats: Some(stats), observer: Observer::off(), worker },
         Shutdown::with_drain(drain),
     )
     .await;

@@ -1,21 +1,23 @@
 //! The request path of the sidecar, one function, outermost step first.
 
+use crate::observe::{End, RequestFacts, Watch};
 use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes, version};
-use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version, request};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
 use plumbing::body::{Body, Guard};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::farewell::Farewell;
 use plumbing::forward::{Received, SendError, Trip};
-use plumbing::h1::{Hold, OnUpgrade};
+use plumbing::h1::{Hold, OnUpgrade, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
 use plumbing::limiter::{self, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
-use plumbing::{grpc_status, headers, target, tunnel};
+use plumbing::target::{self, AsItCame};
+use plumbing::{grpc_status, headers, tunnel};
 use policy::compat::Compat;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,47 +36,51 @@ pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: R
 }
 
 async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
-    let arrival = Arrival::of(request, &sidecar, &caller);
+    let (mut arrival, mut watch) = Arrival::of(request, &sidecar, &caller);
     if let Some(probe) = &arrival.head.probe {
-        return probes::answer(&sidecar, &caller, probe).await;
+        return watch.answers(probes::answer(&sidecar, &caller, probe).await, End::Whole);
     }
     sidecar.drain.seen_request();
     if caller.fds_scarce {
-        return Refusal::new(Reason::FdLimit).closing().response();
+        return refuse(&sidecar, watch, Refusal::new(Reason::FdLimit).closing());
     }
     // An offer never waits: whoever made it has a better place to wait.
     let offered = match (&arrival.head.offer, &sidecar.limiter) {
         (Some(nonce), Some(limiter)) => match limiter.try_take() {
             Some(permit) => Some(permit),
-            None => return hand_back(nonce, "full", &sidecar),
+            None => return watch.answers(hand_back(nonce, "full", &sidecar), End::Whole),
         },
         _ => None,
     };
     // As the reference, in strict mode alone: past the limit and the counts.
     let counted = !(arrival.head.kubelet_probe && sidecar.config.compat == Compat::Strict);
     let inside = counted.then(|| sidecar.enter(arrival.head.proxied));
+    watch.proxied();
     let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
     let permit = match offered {
         Some(permit) => Some(permit),
         None if !counted => None,
-        None => match admit(&sidecar, &mut limits).await {
+        None => match admit(&sidecar, &mut watch, &mut limits).await {
             Ok(permit) => permit,
-            Err(refusal) => return refuse(&sidecar, refusal),
+            Err(refusal) => return refuse(&sidecar, watch, refusal),
         },
     };
+    watch.at_app(&mut arrival.parts.headers);
     let offer = arrival.head.offer.clone();
     let asked = Asked { switch: arrival.switch, is_head: arrival.parts.method == Method::HEAD };
+    let trip = trip(&arrival.parts, &arrival.incoming, &arrival.head, &sidecar, &caller);
+    let forwarded = Request::from_parts(arrival.parts, watch.reads(Body::incoming(arrival.incoming)));
     let sent = tokio::select! {
-        sent = send(&sidecar, &caller, arrival.head, arrival.parts, arrival.incoming) => sent,
-        reason = limits.passed() => return refuse(&sidecar, Refusal::new(reason)),
+        sent = send(&sidecar, &caller, forwarded, trip) => sent,
+        reason = limits.passed() => return refuse(&sidecar, watch, Refusal::new(reason)),
     };
     match (sent, offer) {
-        (Ok(answer), _) => carry(answer, asked, limits, &sidecar, &caller, (inside, permit)),
+        (Ok(answer), _) => carry(answer, watch, asked, limits, &sidecar, &caller, (inside, permit)),
         (Err(SendError::NotSent { error }), Some(nonce)) => {
             tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
-            hand_back(&nonce, "not-sent", &sidecar)
+            watch.answers(hand_back(&nonce, "not-sent", &sidecar), End::Whole)
         }
-        (Err(failed), _) => refuse(&sidecar, fault(&sidecar, failed)),
+        (Err(failed), _) => refuse(&sidecar, watch, fault(&sidecar, failed)),
     }
 }
 
@@ -94,18 +100,19 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> Arrival {
+    fn of(mut request: Request<Incoming>, sidecar: &Sidecar, caller: &Caller) -> (Arrival, Watch) {
         headers::receive(request.headers_mut(), caller.ip(), &sidecar.config.trust);
         let (mut parts, incoming) = request.into_parts();
         let switch = headers::upgrade_protocol(&parts.headers).and_then(|asked| Some((incoming.on_upgrade()?, asked)));
         // A client that is not trusted cannot pose as a prober.
         let by_agent = sidecar.config.in_pod && sidecar.config.trust.peers.contains(caller.ip());
+        let watch = observe(sidecar, caller, &parts, &incoming, by_agent);
         let mut head = Head::at_sidecar(&parts, by_agent);
         if sidecar.config.compat == Compat::Strict {
             head.offer = None;
         }
         if head.probe.is_none() {
-            parts.extensions.clear();
+            AsItCame::alone(&mut parts);
             target::to_app(&mut parts, sidecar.config.app);
             headers::to_app(&mut parts.headers, caller.ip(), sidecar.config.compat);
             frame(&mut parts, &incoming);
@@ -114,8 +121,21 @@ impl Arrival {
                 parts.headers.remove(EXPECT);
             }
         }
-        Arrival { head, parts, incoming, switch }
+        (Arrival { head, parts, incoming, switch }, watch)
     }
+}
+
+/// Begins to watch a request for metrics, traces and the request log.
+fn observe(sidecar: &Sidecar, caller: &Caller, parts: &request::Parts, incoming: &Incoming, by_agent: bool) -> Watch {
+    let body_length = hyper::body::Body::size_hint(incoming).exact();
+    sidecar.observer.begin(&RequestFacts {
+        by_agent,
+        parts,
+        target: AsItCame::of(parts),
+        peer: caller.peer,
+        tls: caller.tls,
+        body_length,
+    })
 }
 
 /// Says what the next hop cannot know by itself: that a request of a kind that
@@ -139,13 +159,11 @@ fn frame(parts: &mut request::Parts, incoming: &Incoming) {
 async fn send(
     sidecar: &Sidecar,
     caller: &Caller,
-    head: Head,
-    mut parts: request::Parts,
-    incoming: Incoming,
+    request: Request<Body>,
+    mut trip: Trip,
 ) -> Result<Response<Received>, SendError> {
+    let (mut parts, mut body) = request.into_parts();
     version::choose(sidecar, caller, &mut parts).await;
-    let mut trip = trip(&parts, &incoming, &head, sidecar, caller);
-    let mut body = Body::incoming(incoming);
     loop {
         let forwarded = Request::from_parts(parts, body);
         match caller.worker.pool().send(sidecar.config.app, forwarded, trip).await {
@@ -181,8 +199,9 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
 }
 
 /// Waits for a slot at the app; the request's limits run on meanwhile.
-async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
+async fn admit(sidecar: &Sidecar, watch: &mut Watch, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
     let Some(limiter) = &sidecar.limiter else { return Ok(None) };
+    watch.queued();
     let waiting = match limiter.ask() {
         limiter::Asked::Go(permit) => return Ok(Some(permit)),
         limiter::Asked::Refuse(why) => return Err(why.into()),
@@ -198,6 +217,7 @@ async fn admit(sidecar: &Sidecar, limits: &mut Limits) -> Result<Option<Permit>,
 /// until both ends of an upgraded connection have closed.
 fn carry(
     mut response: Response<Received>,
+    mut watch: Watch,
     asked: Asked,
     mut limits: Limits,
     sidecar: &Sidecar,
@@ -206,12 +226,12 @@ fn carry(
 ) -> Response<Body> {
     lease::heard(sidecar, response.headers_mut());
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    watch.answered(response.status().as_u16());
     let websocket = asked.switch.as_ref().is_some_and(|(_, asked)| asked.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    let guard: Guard = Box::new(held);
     let switched = match (switching, asked.switch) {
         (true, None) => {
             let text = "the app switched protocols without being asked";
-            return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
+            return refuse(sidecar, watch, Refusal::because(Reason::BadAnswer, text));
         }
         (true, Some((client, asked))) => {
             let got = headers::upgrade_protocol(response.headers());
@@ -220,7 +240,7 @@ fn carry(
                 let got = words(got.as_ref().map_or(&b""[..], HeaderValue::as_bytes));
                 let asked = words(asked.as_bytes());
                 let text = format!("backend tried to switch protocol \"{got}\" when \"{asked}\" was requested");
-                return refuse(sidecar, Refusal::because(Reason::BadAnswer, text));
+                return refuse(sidecar, watch, Refusal::because(Reason::BadAnswer, text));
             }
             response.body_mut().take_upgraded().map(|app| (client, app))
         }
@@ -238,6 +258,7 @@ fn carry(
     if let Some((client, app)) = switched {
         let wheel = caller.worker.wheel().clone();
         let life = sidecar.config.timeouts.upgrade;
+        let guard: Guard = Box::new((held, watch.tunnels()));
         let limits = tunnel::Limits { life, idle: sidecar.config.timeouts.idle };
         if websocket && sidecar.config.compat == Compat::Better {
             let app = Farewell::new(app, sidecar.leave());
@@ -247,11 +268,22 @@ fn carry(
         }
         return Response::from_parts(parts, Body::empty());
     }
+    if sidecar.config.compat == Compat::Strict && is_buffered(&parts.headers) {
+        parts.extensions.insert(Withheld);
+    }
     limits.answered();
-    Response::from_parts(
-        parts,
-        if is_grpc { Body::carried_grpc(received, limits, guard) } else { Body::carried(received, limits, guard) },
-    )
+    let guard: Guard = Box::new(held);
+    let body = match is_grpc {
+        true => Body::carried_grpc(received, limits, guard),
+        false => Body::carried(received, limits, guard),
+    };
+    watch.passes_on(Response::from_parts(parts, body))
+}
+
+/// What the reference does not flush piece by piece.
+fn is_buffered(fields: &HeaderMap) -> bool {
+    let streams = fields.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    fields.contains_key(CONTENT_LENGTH) && !streams
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.
@@ -269,11 +301,15 @@ fn hand_back(nonce: &HeaderValue, why: &str, sidecar: &Sidecar) -> Response<Body
 
 fn fault(sidecar: &Sidecar, failed: SendError) -> Refusal {
     let (reason, error) = failed.into_reason();
-    tracing::warn!(pod = %sidecar.config.pod, %reason, error, "a request failed at the app");
+    if reason == Reason::Malformed {
+        tracing::debug!(pod = %sidecar.config.pod, %reason, error, "a request broke off");
+    } else {
+        tracing::error!(pod = %sidecar.config.pod, %reason, error, "a request failed at the app");
+    }
     Refusal::new(reason)
 }
 
-fn refuse(sidecar: &Sidecar, refusal: Refusal) -> Response<Body> {
+fn refuse(sidecar: &Sidecar, watch: Watch, refusal: Refusal) -> Response<Body> {
     tracing::debug!(pod = %sidecar.config.pod, reason = %refusal.reason, "refused a request");
-    refusal.response()
+    watch.answers(refusal.response(), if refusal.is_timeout() { End::TimedOut } else { End::Whole })
 }

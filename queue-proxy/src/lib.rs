@@ -21,12 +21,13 @@ mod version;
 pub use config::{Config, QUEUE_DEPTH_PER_SLOT};
 pub use readiness::Readiness;
 
+use observe::Observer;
 use plumbing::serve::{self, Port};
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::tls::Acceptor;
 use plumbing::worker::{Worker, Workers};
-use ports::{admin, autometric};
+use ports::{admin, autometric, usermetric};
 use push::Push;
 use report::Latest;
 use sidecar::Sidecar;
@@ -41,6 +42,8 @@ pub struct Sockets {
     pub serving_tls: Option<(TcpListener, Acceptor)>,
     /// The stop hook.
     pub admin: Option<TcpListener>,
+    /// Metrics of requests, for the operator.
+    pub user_metrics: Option<TcpListener>,
     /// The stat of the last second.
     pub autometric: Option<TcpListener>,
     /// Where the app says that it is busy; it must be on loopback.
@@ -50,7 +53,7 @@ pub struct Sockets {
 impl Sockets {
     /// The main port alone.
     pub fn serving(serving: TcpListener) -> Sockets {
-        Sockets { serving, serving_tls: None, admin: None, autometric: None, lease: None }
+        Sockets { serving, serving_tls: None, admin: None, user_metrics: None, autometric: None, lease: None }
     }
 }
 
@@ -58,6 +61,8 @@ impl Sockets {
 pub struct Links {
     /// Where its stats go, once a second.
     pub stats: Option<StatSink>,
+    /// What is told of its requests.
+    pub observer: Observer,
     /// The worker that serves it.
     pub worker: Worker,
 }
@@ -66,7 +71,7 @@ pub struct Links {
 /// request has ended; returns then, at the latest at the second stage. Run it
 /// on the thread of `links.worker`.
 pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutdown) {
-    let sidecar = Arc::new(Sidecar::new(config));
+    let sidecar = Arc::new(Sidecar::new(config, links.observer));
     let latest = Arc::new(Latest::new(&sidecar.config.pod));
     let pushing = sidecar.config.stats_push.clone().map(|receiver| {
         let push = Push { receiver, revision: sidecar.config.revision.clone(), reports: latest.follow() };
@@ -85,6 +90,9 @@ pub async fn run(config: Config, sockets: Sockets, links: Links, shutdown: Shutd
     }
     if let Some(listener) = sockets.admin {
         tokio::spawn(admin::serve(sidecar.clone(), listener, side_port()));
+    }
+    if let (Some(listener), Some(metrics)) = (sockets.user_metrics, sidecar.observer.metrics()) {
+        tokio::spawn(usermetric::serve(metrics, listener, side_port()));
     }
     if let Some(listener) = sockets.autometric {
         tokio::spawn(autometric::serve(latest, listener, side_port()));

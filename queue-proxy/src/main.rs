@@ -9,17 +9,29 @@ use plumbing::shutdown::Shutdown;
 use plumbing::tls::Acceptor;
 use plumbing::worker::Worker;
 use plumbing::{clock, duration};
-use queue_proxy::env::{self, Settings};
+use policy::compat::Compat;
+use queue_proxy::env::{self, Ports, Settings};
+use queue_proxy::observe::config::Metrics;
 use queue_proxy::observe::process_log::ProcessLog;
-use queue_proxy::{Links, Sockets};
+use queue_proxy::observe::{self, Identity, Observer};
+use queue_proxy::{Config, Links, Sockets};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the log calls the build.
 const COMMIT: &str = env!("CARGO_PKG_VERSION");
+
+/// How long the last metrics and spans may take: a collector that hangs must
+/// not hold the end.
+const LAST_MESSAGES: Duration = Duration::from_millis(500);
+/// The same as the reference has it.
+const LAST_MESSAGES_STRICT: Duration = Duration::from_secs(10);
+/// How long the last lines of standard output may take, when nobody reads.
+const LAST_LINES: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     // The clock's anchor: before anything is measured.
@@ -52,14 +64,16 @@ fn main() -> ExitCode {
 /// Serves until a signal, drains, and is done; a second signal ends at once.
 async fn serve(settings: Settings) -> ExitCode {
     tracing::info!("Starting queue-proxy");
-    let (mut signals, sockets) = match (Signals::new(), bind(&settings)) {
+    let (mut signals, mut sockets) = match (Signals::new(), bind(&settings)) {
         (Ok(signals), Ok(sockets)) => (signals, sockets),
         (Err(error), _) => return not_brought_up(&error.to_string()),
         (_, Err(error)) => return not_brought_up(&error),
     };
+    sockets.user_metrics = user_metrics(&settings.ports, &settings.observe.metrics);
+    let telemetry = Telemetry::start(&settings.config, settings.observe, settings.identity);
     let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
     let shutdown = Shutdown::new();
-    let links = Links { stats: None, worker: Worker::here(&shutdown, budget) };
+    let links = Links { stats: None, observer: telemetry.observer.clone(), worker: Worker::here(&shutdown, budget) };
     let quiet = settings.config.drain.quiet;
     let mut running = std::pin::pin!(queue_proxy::run(settings.config, sockets, links, shutdown.clone()));
     tokio::select! {
@@ -69,13 +83,61 @@ async fn serve(settings: Settings) -> ExitCode {
     tracing::info!("Received TERM signal, attempting to gracefully shutdown servers.");
     tracing::info!("Sleeping {} to allow K8s propagation of non-ready state", duration::text(quiet));
     shutdown.drain();
+    let ended = async {
+        running.await;
+        tracing::info!("Shutdown complete, exiting...");
+        telemetry.end().await;
+    };
     tokio::select! {
-        () = running => {
-            tracing::info!("Shutdown complete, exiting...");
-            ExitCode::SUCCESS
-        }
+        () = ended => ExitCode::SUCCESS,
         () = signals.next() => ExitCode::FAILURE,
     }
+}
+
+/// The observer, and the task that sends what it gathers.
+struct Telemetry {
+    observer: Observer,
+    stop: Shutdown,
+}
+
+impl Telemetry {
+    fn start(config: &Config, observe: observe::Config, who: Identity) -> Telemetry {
+        let (compat, app) = (config.compat, (config.app.ip().to_string(), config.app.port()));
+        let (observer, unmet) = Observer::start(observe, observe::Setup { who, compat, app });
+        unmet.errors.iter().for_each(|error| tracing::error!("{error}"));
+        unmet.notices.iter().for_each(|notice| tracing::warn!("{notice}"));
+        let longest = match compat {
+            Compat::Better => LAST_MESSAGES,
+            Compat::Strict => LAST_MESSAGES_STRICT,
+        };
+        let stop = Shutdown::new();
+        if !observer.is_off() {
+            let (observer, over) = (observer.clone(), stop.clone());
+            stop.spawn(async move { observer.run(over.draining(), longest).await });
+        }
+        Telemetry { observer, stop }
+    }
+
+    /// Sends and writes what is left.
+    async fn end(self) {
+        self.stop.drain();
+        self.stop.finished().await;
+        self.observer.close(LAST_LINES);
+    }
+}
+
+/// The port of the user metrics. That it cannot be had is no reason not to
+/// serve requests, as in the reference.
+fn user_metrics(ports: &Ports, metrics: &Metrics) -> Option<TcpListener> {
+    let Metrics::Prometheus(wanted) = metrics else { return None };
+    if wanted.tls.is_some() {
+        tracing::error!(
+            "METRICS_PROMETHEUS_TLS_CERT: this build serves no TLS here; the user metrics port stays closed"
+        );
+        return None;
+    }
+    let listener = ports.user_metrics(wanted).and_then(|address| open("user-metrics", address));
+    listener.inspect_err(|error| tracing::error!(error, "the user metrics port stays closed")).ok()
 }
 
 fn not_brought_up(error: &str) -> ExitCode {
@@ -86,26 +148,26 @@ fn not_brought_up(error: &str) -> ExitCode {
 /// All listeners, or the first that cannot be had, in words.
 fn bind(settings: &Settings) -> Result<Sockets, String> {
     let ports = &settings.ports;
-    let open_at = |name: &str, address: SocketAddr| -> Result<TcpListener, String> {
-        let port = address.port();
-        let fault = |error: std::io::Error| format!("{name} server failed to serve: listen tcp :{port}: bind: {error}");
-        let listener = listen(address).map_err(fault)?;
-        let port = listener.local_addr().map_err(fault)?.port();
-        tracing::info!("Starting http server {name}:{port}");
-        Ok(listener)
-    };
-    let open = |name, port| open_at(name, ports.address(port));
-    let mut sockets = Sockets::serving(open("main", ports.serving)?);
+    let mut sockets = Sockets::serving(open("main", ports.address(ports.serving))?);
     if let Some(tls) = &settings.tls {
         let acceptor = Acceptor::new(tls).map_err(|error| format!("main-tls server failed to serve: {error}"))?;
-        sockets.serving_tls = Some((open("main-tls", ports.serving_tls)?, acceptor));
+        sockets.serving_tls = Some((open("main-tls", ports.address(ports.serving_tls))?, acceptor));
     }
-    sockets.admin = Some(open("admin", ports.admin)?);
-    sockets.autometric = Some(open("metrics", ports.autometric)?);
+    sockets.admin = Some(open("admin", ports.address(ports.admin))?);
+    sockets.autometric = Some(open("metrics", ports.address(ports.autometric))?);
     if let Some(port) = ports.lease {
-        sockets.lease = Some(open_at("lease", SocketAddr::new(ports.lease_ip(), port))?);
+        sockets.lease = Some(open("lease", SocketAddr::new(ports.lease_ip(), port))?);
     }
     Ok(sockets)
+}
+
+fn open(name: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    let fault =
+        |error: std::io::Error| format!("{name} server failed to serve: listen tcp :{}: bind: {error}", address.port());
+    let listener = listen(address).map_err(fault)?;
+    let port = listener.local_addr().map_err(fault)?.port();
+    tracing::info!("Starting http server {name}:{port}");
+    Ok(listener)
 }
 
 /// TERM and INT, from when it is made.

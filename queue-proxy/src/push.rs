@@ -79,6 +79,7 @@ impl Push {
                 authority: receiver,
                 path: PUSH,
                 user_agent: AGENT,
+                fields: &[],
                 message: &message,
                 timeout: CALL_TIMEOUT,
                 answer_max: ANSWER_BYTES_MAX,

@@ -1,6 +1,7 @@
 //! The state of one sidecar.
 
 use crate::config::Config;
+use crate::observe::Observer;
 use crate::readiness::Prober;
 use crate::version::AppVersion;
 use parking_lot::Mutex;
@@ -25,6 +26,8 @@ pub(crate) struct Sidecar {
     pub(crate) drain: Drain,
     pub(crate) prober: Prober,
     pub(crate) app_version: AppVersion,
+    /// Metrics, traces and the request log.
+    pub(crate) observer: Observer,
     /// Ends the connections of the main port.
     pub(crate) closing: Shutdown,
     /// Ends upgraded connections: asked politely first, then dropped.
@@ -35,13 +38,15 @@ pub(crate) struct Sidecar {
 }
 
 impl Sidecar {
-    pub(crate) fn new(config: Config) -> Sidecar {
+    pub(crate) fn new(config: Config, observer: Observer) -> Sidecar {
         let limiter = (config.container_concurrency > 0).then(|| {
             let limit = config.container_concurrency;
             let places = (limit as usize).saturating_add(config.queue_depth);
             let bounds = Bounds { waiting_max: usize::MAX, places_max: places };
             let limiter = Limiter::new(bounds, Rule::FirstFree, None);
             limiter.update(|admission, woken| admission.add_pod(Some(limit), woken));
+            let queue = limiter.clone();
+            observer.read_depth(move || queue.read(|admission| (admission.running() + admission.waiting()) as u64));
             limiter
         });
         let timeline = Mutex::new(Timeline::new(clock::now()));
@@ -53,6 +58,7 @@ impl Sidecar {
             drain,
             prober,
             app_version: AppVersion::default(),
+            observer,
             closing: Shutdown::new(),
             tunnels: Shutdown::new(),
             timeline,

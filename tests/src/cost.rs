@@ -105,7 +105,8 @@ pub async fn wake_ups(limits: Limits, over: Duration) -> anyhow::Result<Report> 
     sleep(over).await;
     let switches = voluntary_switches(program.pid()) - before;
     // Rounded up, since a window may begin just before a tick.
-    let limit = (limits.switches_a_minute * over.as_secs()).div_ceil(60) + u64::from(!over.as_secs().is_multiple_of(60));
+    let limit =
+        (limits.switches_a_minute * over.as_secs()).div_ceil(60) + u64::from(!over.as_secs().is_multiple_of(60));
     report.at_most(format!("voluntary switches in {} s with {KEPT} idle connections", over.as_secs()), switches, limit);
     drop(kept);
     Ok(report)

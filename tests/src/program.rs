@@ -132,6 +132,20 @@ impl Program {
         Pid::from_child(&self.child).as_raw_pid()
     }
 
+    /// How often its threads have gone to sleep by themselves.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn sleeps(&self) -> u64 {
+        let of = |task: std::fs::DirEntry| -> u64 {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.map_or(0, |count| count.trim().parse().unwrap_or(0))
+        };
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        tasks.flatten().map(of).sum()
+    }
+
     /// Sends TERM.
     ///
     /// # Panics

@@ -7,6 +7,7 @@ use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::Worker;
 use policy::revision::{RevisionId, Timeouts};
+use queue_proxy::observe::Observer;
 use queue_proxy::{Config, Links, Sockets};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -125,7 +126,8 @@ pub async fn sidecar(config: Config) -> Running {
     let address = serving.local_addr().expect("an address");
     let shutdown = Shutdown::new();
     let (sink, stats) = stats::link();
-    let links = Links { stats: Some(sink), worker: Worker::here(&shutdown, Budget::unlimited()) };
+    let links =
+        Links { stats: Some(sink), observer: Observer::off(), worker: Worker::here(&shutdown, Budget::unlimited()) };
     let ended = tokio::spawn(queue_proxy::run(config, Sockets::serving(serving), links, shutdown.clone()));
     Running { address, shutdown, stats, ended }
 }

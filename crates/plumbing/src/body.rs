@@ -7,6 +7,7 @@ use crate::forward::Received;
 use crate::grpc_status;
 use crate::h1;
 use crate::incoming::Incoming;
+use crate::meter::{Ended, Meter, Metered};
 use crate::reason::Reason;
 use crate::replay::View;
 use bytes::Bytes;
@@ -43,6 +44,7 @@ pub struct Body {
     kind: Kind,
     /// On an answer: its connection is busy until the body is gone.
     busy: Option<Busy>,
+    meter: Metered,
 }
 
 enum Kind {
@@ -55,7 +57,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, busy: None }
+        Body { kind, busy: None, meter: Metered::default() }
     }
 
     pub(crate) fn keeping(mut self, busy: Busy) -> Body {
@@ -63,9 +65,31 @@ impl Body {
         self
     }
 
+    /// Told of what passes, until the body has ended.
+    pub fn metered(mut self, meter: Box<dyn Meter>) -> Body {
+        self.meter = Metered::by(meter);
+        self
+    }
+
+    /// How it ended, when nobody reads it any more.
+    fn left(&self) -> Ended {
+        let cut = if let Kind::Carried(carried) = &self.kind { carried.state.lock().cut } else { None };
+        match cut {
+            Some(reason) => Ended::Limit(reason),
+            None if self.is_end_stream() => Ended::Whole,
+            None => Ended::Left,
+        }
+    }
+
     /// Without content.
     pub fn empty() -> Body {
         Body::of(Kind::Empty)
+    }
+
+    /// Without its content; whoever watches it goes on.
+    pub(crate) fn emptied(mut self) -> Body {
+        self.kind = Kind::Empty;
+        self
     }
 
     /// Known in full.
@@ -206,13 +230,18 @@ impl HttpBody for Body {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.kind {
+        let polled = match &mut self.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Incoming(incoming) => Pin::new(incoming).poll_frame(cx),
             Kind::Replay(view) => view.poll_frame(cx),
             Kind::Carried(carried) => carried.poll_frame(cx),
+        };
+        if self.meter.is_there() {
+            let last = self.is_end_stream();
+            self.meter.look(&polled, last);
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -249,6 +278,10 @@ impl HttpBody for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
+        if self.meter.is_there() {
+            let how = self.left();
+            self.meter.end(how);
+        }
         if let Kind::Carried(carried) = &self.kind {
             carried.abandon();
         }

@@ -5,7 +5,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client;
-use http::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, TE, USER_AGENT};
 use http::{HeaderMap, Method, Request, Version};
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -21,6 +21,8 @@ pub struct Call<'a> {
     pub path: &'a str,
     /// Who asks.
     pub user_agent: &'a str,
+    /// What else stands in the head.
+    pub fields: &'a [(HeaderName, HeaderValue)],
     /// The encoded message.
     pub message: &'a [u8],
     /// Told to the server; whoever calls keeps to it by dropping the call.
@@ -135,7 +137,7 @@ async fn exchange(sender: client::SendRequest<Bytes>, call: &Call<'_>) -> Result
 
 fn request(call: &Call<'_>) -> Result<Request<()>, CallError> {
     let uri = format!("http://{}{}", call.authority, call.path);
-    Request::builder()
+    let mut request = Request::builder()
         .method(Method::POST)
         .version(Version::HTTP_2)
         .uri(uri)
@@ -144,7 +146,11 @@ fn request(call: &Call<'_>) -> Result<Request<()>, CallError> {
         .header(USER_AGENT, call.user_agent)
         .header("grpc-timeout", timeout(call.timeout))
         .body(())
-        .map_err(|error| CallError::Broken(error.to_string()))
+        .map_err(|error| CallError::Broken(error.to_string()))?;
+    for (name, value) in call.fields {
+        request.headers_mut().insert(name.clone(), value.clone());
+    }
+    Ok(request)
 }
 
 /// At most eight digits and a unit, as the protocol has it.
@@ -198,10 +204,14 @@ mod tests {
     use http::Response;
     use tokio::net::{TcpListener, TcpStream};
 
-    const CALL: Call<'static> = Call {
+    static FIELDS: [(HeaderName, HeaderValue); 1] =
+        [(HeaderName::from_static("api-key"), HeaderValue::from_static("k"))];
+
+    static CALL: Call<'static> = Call {
         authority: "127.0.0.1:1",
         path: "/a.B/C",
         user_agent: "test/1",
+        fields: &FIELDS,
         message: b"ask",
         timeout: Duration::from_millis(1500),
         answer_max: 64,
@@ -216,6 +226,7 @@ mod tests {
             let mut connection = h2::server::handshake(stream).await.unwrap();
             while let Some(Ok((request, mut respond))) = connection.accept().await {
                 assert_eq!(request.headers()["grpc-timeout"], "1500m");
+                assert_eq!(request.headers()["api-key"], "k");
                 // A call that was called off cannot be answered.
                 let Ok(mut answer) = respond.send_response(Response::new(()), false) else { continue };
                 if answer.send_data(Bytes::from_static(body), trailers.is_empty()).is_ok() && !trailers.is_empty() {

@@ -33,16 +33,15 @@ pub fn instead_of(answer: Response<Body>) -> Response<Body> {
     let fields = answer.headers();
     let ours = fields.get(REASON).and_then(|code| Reason::ALL.iter().find(|reason| reason.code() == code));
     let Some(&reason) = ours.filter(|_| !fields.contains_key(HANDBACK) && !is_call(fields)) else { return answer };
-    let mut mended = Response::new(Body::empty());
-    *mended.status_mut() = StatusCode::OK;
-    let mut fields = answer.headers().clone();
+    let (mut head, body) = answer.into_parts();
+    head.status = StatusCode::OK;
+    let fields = &mut head.headers;
     for name in [CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS, CONNECTION] {
         fields.remove(name);
     }
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    add(&mut fields, reason);
-    *mended.headers_mut() = fields;
-    mended
+    add(fields, reason);
+    Response::from_parts(head, body.emptied())
 }
 
 /// The trailers of a call that was cut after its answer had begun.

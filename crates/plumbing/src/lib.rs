@@ -10,7 +10,7 @@
 //! | waiting for a slot | [`limiter`] |
 //! | requests out | [`target`], [`forward`], [`idle`]; [`grpc`] (single calls) |
 //! | upgraded connections | [`tunnel`], [`websocket`] (where frames end), [`farewell`] |
-//! | bodies | [`incoming`], [`body`], [`replay`] |
+//! | bodies | [`incoming`], [`body`], [`replay`], [`meter`] (told of what passes) |
 //! | answers of our own | [`reason`], [`refuse`], [`grpc_status`], [`probe`] |
 //! | stopping | [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
@@ -42,6 +42,7 @@ pub mod idle;
 pub mod incoming;
 pub mod limiter;
 pub mod listen;
+pub mod meter;
 pub mod metrics;
 mod peer;
 pub mod probe;

@@ -54,11 +54,16 @@ impl Refusal {
         self
     }
 
+    /// True when a limit of the request has passed.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.reason, Reason::FirstByteTimeout | Reason::IdleTimeout | Reason::TotalTimeout)
+    }
+
     /// The answer.
     pub fn response(&self) -> Response<Body> {
         let mut text = self.text.clone().into_owned();
         // As the reference writes them: a passed limit is the bare text.
-        let timeout = matches!(self.reason, Reason::FirstByteTimeout | Reason::IdleTimeout | Reason::TotalTimeout);
+        let timeout = self.is_timeout();
         if !timeout {
             text.push('\n');
         }

@@ -1,11 +1,53 @@
 //! Where a request goes on the next hop: request target, host, version.
 
 use crate::headers::ORIGINAL_HOST;
+use bytes::Bytes;
 use http::header::{HOST, HeaderValue};
 use http::request::Parts;
 use http::uri::{PathAndQuery, Scheme, Uri};
 use http::{Method, Version};
 use std::net::SocketAddr;
+
+/// The target as it stood in the request line, among a request's extensions:
+/// only where its URI could not hold it and so holds it escaped. Over HTTP/1 it
+/// goes on as it came.
+#[derive(Clone, Debug)]
+pub struct AsItCame(pub(crate) Bytes);
+
+impl AsItCame {
+    /// Of these parts, if their URI is not the whole truth.
+    pub fn of(parts: &Parts) -> Option<&str> {
+        parts.extensions.get::<AsItCame>().and_then(|target| std::str::from_utf8(&target.0).ok())
+    }
+
+    /// Leaves nothing else among the extensions: they are of this connection.
+    pub fn alone(parts: &mut Parts) {
+        let kept = parts.extensions.remove::<AsItCame>();
+        parts.extensions.clear();
+        if let Some(kept) = kept {
+            parts.extensions.insert(kept);
+        }
+    }
+}
+
+/// Path and query of a target that begins with a slash; and the target again,
+/// where it has bytes that a URI cannot hold.
+pub(crate) fn path_and_query(raw: Bytes) -> Option<(PathAndQuery, Option<AsItCame>)> {
+    if let Ok(path) = PathAndQuery::from_maybe_shared(raw.clone()) {
+        return Some((path, None));
+    }
+    let escaped: String = raw.iter().map(|byte| escaped(*byte)).collect::<Option<_>>()?;
+    Some((escaped.parse().ok()?, Some(AsItCame(raw))))
+}
+
+/// What browsers and Go escape, or leave: `None` for what no target may hold.
+fn escaped(byte: u8) -> Option<String> {
+    match byte {
+        b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => Some(format!("%{byte:02X}")),
+        0x21..=0x7e => Some(char::from(byte).to_string()),
+        _ => None,
+    }
+}
 
 /// The host that a request names, wherever it stands.
 pub fn host_of(parts: &Parts) -> Option<HeaderValue> {
@@ -111,5 +153,17 @@ mod tests {
         let mut old = parts("/", Version::HTTP_10, None);
         to_app(&mut old, POD);
         assert_eq!(old.headers[HOST], "127.0.0.1:8012");
+    }
+
+    #[test]
+    fn a_target_that_no_uri_can_hold_is_kept_beside_an_escaped_one() {
+        let raw = |text: &'static str| path_and_query(Bytes::from_static(text.as_bytes()));
+        let (path, kept) = raw("/a?x=1&y=%22").unwrap();
+        assert!(path.as_str() == "/a?x=1&y=%22" && kept.is_none());
+        let (path, kept) = raw("/a<b>&c='x'\\%22?y=\"q\"").unwrap();
+        assert_eq!(path.as_str(), "/a%3Cb%3E&c='x'%5C%22?y=%22q%22");
+        assert_eq!(kept.unwrap().0, "/a<b>&c='x'\\%22?y=\"q\"");
+        assert_eq!(raw("/<\u{e4}").unwrap().0.as_str(), "/%3C%C3%A4");
+        assert!(raw("/a b").is_none() && raw("/a\x01").is_none());
     }
 }

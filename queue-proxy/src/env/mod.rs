@@ -12,7 +12,7 @@ mod tls;
 pub use ports::Ports;
 
 use crate::config::{Config, QUEUE_DEPTH_PER_SLOT};
-use crate::observe::Identity;
+use crate::observe::{self, Identity};
 use crate::readiness::Readiness;
 use plumbing::env::Env;
 use plumbing::trust::{Ranges, Trust};
@@ -34,6 +34,8 @@ pub struct Settings {
     pub tls: Option<plumbing::tls::Settings>,
     /// Who the sidecar is, for telemetry.
     pub identity: Identity,
+    /// What is told of requests, and to whom.
+    pub observe: observe::Config,
     /// How the process's log is written.
     pub log: Log,
 }
@@ -54,13 +56,12 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
     let compat = compat(env);
     let ports = Ports::read(env, compat);
     let app = app(env, compat);
+    let observe = observability(env);
     let tls = tls::read(env, compat, exists);
-    ports::differ(env, &ports, tls.is_some(), app, compat);
+    ports::differ(env, &ports, tls.is_some(), &observe.metrics, app, compat);
     let configuration = env.required("SERVING_CONFIGURATION");
     let pod_ip = env.required("SERVING_POD_IP");
     let log = Log { config: env.required("SERVING_LOGGING_CONFIG"), level: env.required("SERVING_LOGGING_LEVEL") };
-    // What it says is read elsewhere; that it can be read is checked with the rest.
-    env.own("OBSERVABILITY_CONFIG", json);
     let config = config(env, app, compat);
     let identity = Identity {
         namespace: config.revision.namespace.to_string(),
@@ -70,7 +71,7 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
         pod: config.pod.to_string(),
         pod_ip,
     };
-    Settings { config, ports, tls, identity, log }
+    Settings { config, ports, tls, identity, observe, log }
 }
 
 fn config(env: &mut Env, app: SocketAddr, compat: Compat) -> Config {
@@ -186,8 +187,12 @@ fn positive(env: &mut Env, name: &str, seconds: i64, compat: Compat) -> Option<D
     Some(Duration::from_secs(seconds).min(NO_LIMIT))
 }
 
-fn json(text: &str) -> Result<(), String> {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).map(drop).map_err(|error| format!("is not JSON: {error}"))
+fn observability(env: &mut Env) -> observe::Config {
+    let variable = |name: &str| env.raw(name).map(str::to_owned);
+    observe::Config::parse(&env.text("OBSERVABILITY_CONFIG"), variable).unwrap_or_else(|faults| {
+        faults.into_iter().for_each(|fault| env.fault(fault));
+        observe::Config::default()
+    })
 }
 
 fn readiness(env: &mut Env, app: SocketAddr, compat: Compat) -> Readiness {

@@ -1,9 +1,10 @@
 //! What the sidecar listens on.
 
+use crate::observe::config::{Listener, Metrics};
 use crate::readiness::Target;
 use plumbing::env::Env;
 use policy::compat::Compat;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 /// The reference's constants.
 const ADMIN: u16 = 8022;
@@ -46,6 +47,16 @@ impl Ports {
         if self.bind.is_loopback() { self.bind } else { IpAddr::V4(Ipv4Addr::LOCALHOST) }
     }
 
+    /// The address of the user metrics (9091), on ours unless it names another.
+    pub fn user_metrics(&self, listener: &Listener) -> Result<SocketAddr, String> {
+        if listener.host.is_empty() {
+            return Ok(self.address(listener.port));
+        }
+        let fault = |error: std::io::Error| format!("{}: {error}", listener.host);
+        let mut found = (listener.host.as_str(), listener.port).to_socket_addrs().map_err(fault)?;
+        found.next().ok_or_else(|| format!("{}: no address", listener.host))
+    }
+
     /// Where to listen on one of them.
     pub fn address(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.bind, port)
@@ -70,16 +81,21 @@ pub(super) fn required(env: &mut Env, name: &str, compat: Compat) -> u16 {
 
 /// Two listeners cannot share a port, and a sidecar that is its own app would
 /// send each request round for ever.
-pub(super) fn differ(env: &mut Env, ports: &Ports, tls: bool, app: SocketAddr, compat: Compat) {
+pub(super) fn differ(env: &mut Env, ports: &Ports, tls: bool, metrics: &Metrics, app: SocketAddr, compat: Compat) {
     if compat == Compat::Strict {
         return;
     }
+    let user_metrics = match metrics {
+        Metrics::Prometheus(listener) if listener.host.is_empty() => listener.port,
+        _ => 0,
+    };
     let ours = [
         ("QUEUE_SERVING_PORT", ports.address(ports.serving)),
         ("QUEUE_SERVING_TLS_PORT", ports.address(if tls { ports.serving_tls } else { 0 })),
         ("ZEROSCALE_ADMIN_PORT", ports.address(ports.admin)),
         ("ZEROSCALE_METRICS_PORT", ports.address(ports.autometric)),
         ("ZEROSCALE_LEASE_PORT", SocketAddr::new(ports.lease_ip(), ports.lease.unwrap_or(0))),
+        ("OBSERVABILITY_CONFIG: requestMetrics.endpoint", ports.address(user_metrics)),
     ];
     for (at, (name, address)) in ours.iter().enumerate().filter(|(_, (_, address))| address.port() != 0) {
         for (other, _) in ours[..at].iter().filter(|(_, other)| clash(*other, *address)) {

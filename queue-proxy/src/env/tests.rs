@@ -48,7 +48,7 @@ const STRICT: (&str, &str) = ("ZEROSCALE_COMPAT", "strict");
 
 #[test]
 fn the_stock_environment_is_read() {
-    let Settings { config, ports, tls, identity, log } = settings(&[]);
+    let Settings { config, ports, tls, identity, observe, log } = settings(&[]);
     assert_eq!((&*config.pod, config.revision.to_string().as_str()), ("pod-1", "ns1/rev1"));
     assert_eq!((config.app.to_string().as_str(), config.container_concurrency), ("127.0.0.1:8080", 0));
     assert_eq!(config.timeouts.total, Duration::from_secs(300));
@@ -62,7 +62,7 @@ fn the_stock_environment_is_read() {
     assert_eq!(ports.address(ports.serving).to_string(), "[::]:8012");
     assert_eq!((ports.serving_tls, ports.admin, ports.autometric, ports.lease), (8112, 8022, 9090, None));
     assert_eq!(ports.lease_ip().to_string(), "127.0.0.1");
-    assert!(tls.is_none() && config.stats_push.is_none());
+    assert!(tls.is_none() && config.stats_push.is_none() && observe == observe::Config::default());
     assert_eq!((identity.service.as_str(), identity.pod_ip.as_str(), log.level.as_str()), ("svc1", "10.0.0.7", "info"));
 }
 
@@ -121,11 +121,25 @@ fn each_fault_names_its_variable() {
         ("ZEROSCALE_LEASE_PORT", "9090"),
         ("ZEROSCALE_METRICS_PORT", "x"),
         ("ZEROSCALE_STATS_ADDR", "autoscaler"),
+        ("OBSERVABILITY_CONFIG", "{"),
+        ("OBSERVABILITY_CONFIG", r#"{"requestMetrics":{"protocol":"statsd"}}"#),
+        ("OBSERVABILITY_CONFIG", r#"{"requestMetrics":{"protocol":"prometheus","endpoint":":8012"}}"#),
+        ("OBSERVABILITY_CONFIG", r#"{"tracing":{"protocol":"zipkin"}}"#),
     ] {
         let told = faults(&[(name, value)]);
         assert_eq!(told.len(), 1, "{name}={value}: {told:?}");
         assert!(told[0].contains(name), "{name}={value}: {told:?}");
     }
+}
+
+#[test]
+fn all_faults_of_telemetry_are_told_with_the_rest() {
+    let text = r#"{"requestMetrics":{"protocol":"statsd"},"tracing":{"protocol":"grpc","endpoint":"a b"}}"#;
+    let told = faults(&[("OBSERVABILITY_CONFIG", text), ("USER_PORT", "x")]);
+    for name in ["requestMetrics.protocol", "tracing.endpoint", "USER_PORT"] {
+        assert!(told.iter().any(|line| line.contains(name)), "{name}: {told:?}");
+    }
+    assert_eq!(told.len(), 3, "{told:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request;
+use policy::compat::Compat;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
@@ -21,6 +22,8 @@ pub struct RequestFacts<'a> {
     pub target: Option<&'a str>,
     /// Who is at the other end of the connection.
     pub peer: SocketAddr,
+    /// True when its user agent can make it a probe: whoever sent it is believed.
+    pub by_agent: bool,
     /// True over TLS.
     pub tls: bool,
     /// Length of the body if it is known; 0 without one.
@@ -34,11 +37,14 @@ impl<'a> RequestFacts<'a> {
     /// Wider than the test for probes that the sidecar answers: a request with
     /// `K-Network-Probe: queue` from an ordinary client is served like others
     /// and yet is in no telemetry, as in the reference.
-    pub fn is_any_probe(&self) -> bool {
+    /// Not so `K-Kubelet-Probe`, which hides from counts whoever sends it, and
+    /// does so in strict mode alone.
+    pub fn is_any_probe(&self, compat: Compat) -> bool {
         let fields = &self.parts.headers;
         let filled = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
         let agent = fields.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
-        agent.starts_with(KUBELET_AGENT) || filled(KUBELET_PROBE) || filled(NETWORK_PROBE)
+        let hidden = compat == Compat::Strict && filled(KUBELET_PROBE);
+        hidden || (self.by_agent && agent.starts_with(KUBELET_AGENT)) || filled(NETWORK_PROBE)
     }
 
     /// The host that the client named, with its port if it named one.
@@ -123,7 +129,14 @@ mod tests {
     }
 
     fn facts(parts: &request::Parts) -> RequestFacts<'_> {
-        RequestFacts { parts, target: None, peer: "127.0.0.1:1".parse().unwrap(), tls: false, body_length: Some(0) }
+        RequestFacts {
+            parts,
+            target: None,
+            peer: "127.0.0.1:1".parse().unwrap(),
+            by_agent: true,
+            tls: false,
+            body_length: Some(0),
+        }
     }
 
     #[test]
@@ -140,12 +153,17 @@ mod tests {
 
     #[test]
     fn any_of_three_headers_makes_a_probe() {
-        let probe = |name: &str, value: &str| facts(&parts(&[(name, value)])).is_any_probe();
+        let probe = |name: &str, value: &str| facts(&parts(&[(name, value)])).is_any_probe(Compat::Strict);
         assert!(probe("user-agent", "kube-probe/1.30"));
         assert!(probe("k-network-probe", "queue"));
         assert!(probe("k-kubelet-probe", "x"));
         assert!(!probe("k-kubelet-probe", ""));
         assert!(!probe("user-agent", "Knative-Activator-Probe"));
+        let header = parts(&[("k-kubelet-probe", "x")]);
+        assert!(!facts(&header).is_any_probe(Compat::Better), "nobody hides by a header");
+        let agent = parts(&[("user-agent", "kube-probe/1")]);
+        let stranger = RequestFacts { by_agent: false, ..facts(&agent) };
+        assert!(facts(&agent).is_any_probe(Compat::Better) && !stranger.is_any_probe(Compat::Better));
     }
 
     #[test]

@@ -14,26 +14,26 @@
 //! # From the chain
 //!
 //! ```text
-//! let facts = RequestFacts { parts: &parts, target, peer, tls, body_length };
 //! let mut watch = observer.begin(&facts);      // first of all, before the head is changed
 //! watch.proxied();                             // it is counted for the autoscaler
 //! watch.queued();                              // it asks for a place (only with a limit)
 //! watch.at_app(&mut parts.headers);            // it has one; headers as they go to the app
+//! let body = watch.reads(body);                // counts what is read of the request
 //! watch.answered(response.status().as_u16());  // the head of the app's answer
-//! watch.finish(Outcome { status, end, request_bytes, response_bytes }); // the last byte
+//! watch.passes_on(response)                    // ends with the last byte
 //! ```
 //!
-//! An answer of ours finishes at once (`End::Whole`, or `End::TimedOut` for a
-//! limit); one of the app's when its body has ended, so the watch lives in
-//! the body. A watch that is dropped counts as left by its client. Refused
-//! requests are finished without [`Watch::at_app`], and so are in
+//! An answer of ours ends at once ([`Watch`]'s `answers`), an upgraded
+//! connection with its tunnel (`tunnels`). A watch that is dropped counts as
+//! left by its client. Refused requests never see `at_app`, and so are in
 //! `http.server.*` alone. Probes go through the same calls.
 //!
 //! # From `main`
 //!
-//! [`Config::parse`] → [`Observer::start`] (log its notices) →
+//! [`Config::parse`] → [`Observer::start`] (log what is unmet) →
 //! [`Observer::run`] as a task → [`Observer::close`] last.
 
+mod bodies;
 pub mod config;
 pub mod facts;
 mod go_text;
@@ -53,5 +53,5 @@ mod tests;
 pub use config::Config;
 pub use facts::RequestFacts;
 pub use identity::Identity;
-pub use observer::{Observer, Setup};
+pub use observer::{Observer, Setup, Unmet};
 pub use watch::{End, Outcome, Watch};

@@ -3,7 +3,7 @@
 use super::config::{Config, Metrics as MetricsConfig, Tracing};
 use super::facts::RequestFacts;
 use super::identity::Identity;
-use super::metrics::{Depth, Dropped, Metrics, Setup as MetricsSetup};
+use super::metrics::{Dropped, Metrics, Setup as MetricsSetup};
 use super::otlp::{Signal, Uplink};
 use super::request_log::{Lines, RequestLog, Template};
 use super::trace::{self, RequestTrace, Sampler, SpanQueue};
@@ -21,8 +21,15 @@ pub struct Setup {
     pub compat: Compat,
     /// Host and port of the app, as labels show them.
     pub app: (String, u16),
-    /// Reads how many places are taken; `None` without a limit.
-    pub depth: Option<Depth>,
+}
+
+/// What was asked for and is not done, in words for the log.
+#[derive(Debug, Default)]
+pub struct Unmet {
+    /// The log of requests stays off for these.
+    pub errors: Vec<String>,
+    /// Settings without effect.
+    pub notices: Vec<String>,
 }
 
 /// Metrics, traces and the request log of one sidecar. Clones share them.
@@ -62,17 +69,16 @@ impl Observer {
         Observer { inner: None }
     }
 
-    /// Starts what the configuration asks for. The second part is what was
-    /// asked for and is not done, for the log.
-    pub fn start(config: Config, setup: Setup) -> (Observer, Vec<String>) {
-        let mut notices = config.notices;
+    /// Starts what the configuration asks for, as far as it can be done.
+    pub fn start(config: Config, setup: Setup) -> (Observer, Unmet) {
+        let mut unmet = Unmet { errors: Vec::new(), notices: config.notices };
         let dropped = Arc::<Dropped>::default();
         let resource = config.resource.resolve(&setup.who, setup.compat);
         let template = config.request_log.and_then(|log| match Template::compile(&log.template) {
             Ok(template) => Some((template, log.probes)),
             Err(faults) => {
                 let head = "Error setting up request logger. Request logs will be unavailable.";
-                notices.extend(faults.iter().map(|fault| format!("{head} requestLogTemplate: {fault}")));
+                unmet.errors.extend(faults.iter().map(|fault| format!("{head} requestLogTemplate: {fault}")));
                 None
             }
         });
@@ -83,8 +89,7 @@ impl Observer {
             .map(|((template, probes), lines)| RequestLog::new(template, setup.who, setup.compat, probes, lines));
         let metrics = (config.metrics != MetricsConfig::Off).then(|| {
             let (app, dropped) = (setup.app.clone(), dropped.clone());
-            let setup =
-                MetricsSetup { compat: setup.compat, depth: setup.depth, resource: resource.clone(), app, dropped };
+            let setup = MetricsSetup { compat: setup.compat, resource: resource.clone(), app, dropped };
             Arc::new(Metrics::new(setup))
         });
         let metrics_to = match config.metrics {
@@ -101,7 +106,7 @@ impl Observer {
         let queue = SpanQueue::new(dropped.clone());
         let tracer = spans_to.is_some().then_some(Tracer { sampler: config.sampler, queue });
         if metrics.is_none() && tracer.is_none() && log.is_none() {
-            return (Observer::off(), notices);
+            return (Observer::off(), unmet);
         }
         let inner = Inner {
             compat: setup.compat,
@@ -115,13 +120,18 @@ impl Observer {
             lines,
             dropped,
         };
-        (Observer { inner: Some(Arc::new(inner)) }, notices)
+        (Observer { inner: Some(Arc::new(inner)) }, unmet)
+    }
+
+    /// True when nothing is observed.
+    pub fn is_off(&self) -> bool {
+        self.inner.is_none()
     }
 
     /// A request begins: before its head is changed, and before anything can refuse it.
     pub fn begin(&self, facts: &RequestFacts<'_>) -> Watch {
         let Some(inner) = &self.inner else { return Watch::off() };
-        let probe = facts.is_any_probe();
+        let probe = facts.is_any_probe(inner.compat);
         let labels = inner.metrics.as_ref().filter(|_| !probe).map(|metrics| metrics.labels(facts));
         let trace = inner.tracer.as_ref().filter(|_| !probe).map(|tracer| RequestTrace::begin(facts, tracer.sampler));
         let logged = inner.log.as_ref().filter(|log| !probe || log.probes).map(|log| log.capture(facts));
@@ -129,6 +139,13 @@ impl Observer {
             return Watch::off();
         }
         Watch::begin(inner.clone(), labels, trace, logged)
+    }
+
+    /// The app has a limit: reads how many places are taken, running and waiting.
+    pub fn read_depth(&self, depth: impl Fn() -> u64 + Send + Sync + 'static) {
+        if let Some(metrics) = self.inner.as_ref().and_then(|inner| inner.metrics.as_ref()) {
+            metrics.read_depth(Box::new(depth));
+        }
     }
 
     /// The counters, for the user metrics port; `None` when nothing is counted.

@@ -1,15 +1,15 @@
 //! A request's way through all of it.
 
 use super::watch::{End, Outcome, Watch};
-use super::{Config, Identity, Observer, RequestFacts, Setup, metrics};
+use super::{Config, Identity, Observer, RequestFacts, Setup, Unmet, metrics};
 use http::{HeaderMap, Method, Request, request};
 use policy::compat::Compat;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-fn start(text: &str, compat: Compat) -> (Observer, Vec<String>) {
+fn start(text: &str, compat: Compat) -> (Observer, Unmet) {
     let config = Config::parse(text, |_| None).unwrap();
-    let setup = Setup { who: Identity::default(), compat, app: ("127.0.0.1".to_owned(), 8080), depth: None };
+    let setup = Setup { who: Identity::default(), compat, app: ("127.0.0.1".to_owned(), 8080) };
     Observer::start(config, setup)
 }
 
@@ -24,11 +24,11 @@ fn parts(lines: &[(&str, &str)]) -> request::Parts {
 
 fn begin(observer: &Observer, parts: &request::Parts) -> Watch {
     let peer = "127.0.0.1:1".parse().unwrap();
-    observer.begin(&RequestFacts { parts, target: None, peer, tls: false, body_length: Some(0) })
+    observer.begin(&RequestFacts { parts, target: None, peer, by_agent: true, tls: false, body_length: Some(0) })
 }
 
 fn outcome(status: u16, end: End) -> Outcome {
-    Outcome { status, end, request_bytes: 0, response_bytes: 15 }
+    Outcome { status, end, response_bytes: 15 }
 }
 
 /// The status labels of the server's and of the app's durations.
@@ -122,8 +122,8 @@ fn the_app_gets_the_trace_with_a_span_of_ours() {
 #[test]
 fn a_template_that_is_not_supported_is_told_and_the_log_stays_off() {
     let text = r#"{"enableRequestLog":true,"requestLogTemplate":"{{.Request.TLS}}"}"#;
-    let (observer, notices) = start(text, Compat::Better);
+    let (observer, Unmet { errors, notices }) = start(text, Compat::Better);
     assert!(begin(&observer, &parts(&[])).is_off());
-    assert_eq!(notices.len(), 1);
-    assert!(notices[0].contains(".Request.TLS") && notices[0].contains("Request logs will be unavailable"));
+    assert_eq!((errors.len(), notices.len()), (1, 0));
+    assert!(errors[0].contains(".Request.TLS") && errors[0].contains("Request logs will be unavailable"));
 }

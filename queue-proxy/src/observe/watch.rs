@@ -9,6 +9,7 @@ use plumbing::clock;
 use policy::compat::Compat;
 use policy::moment::Moment;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The status of requests whose client has left, as nginx has it.
 const CLIENT_GONE: u16 = 499;
@@ -33,6 +34,8 @@ struct Live {
     /// When the app answered, and what.
     answered: Option<(Moment, u16)>,
     labels: Option<Labels>,
+    /// Bytes of the request's body that were read.
+    read: Option<Arc<AtomicU64>>,
     /// Rare, and large: not worth its room in each watch.
     kept: Option<Box<Kept>>,
 }
@@ -57,15 +60,13 @@ pub enum End {
     Tunnel,
 }
 
-/// A request's end, and what went to and fro.
+/// A request's end, and what was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The status that was sent (or would have been).
     pub status: u16,
     /// How.
     pub end: End,
-    /// Bytes of the request's body that were read.
-    pub request_bytes: u64,
     /// Bytes of the answer's body that were written.
     pub response_bytes: u64,
 }
@@ -83,10 +84,19 @@ impl Watch {
         logged: Option<Captured>,
     ) -> Watch {
         let kept = (trace.is_some() || logged.is_some()).then(|| Box::new(Kept { trace, logged }));
-        Watch { live: Some(Live { inner, began: clock::now(), called: None, answered: None, labels, kept }) }
+        Watch {
+            live: Some(Live { inner, began: clock::now(), called: None, answered: None, labels, read: None, kept }),
+        }
     }
 
-    /// True when nobody wants to know: callers may skip counting bytes.
+    /// Where to count the bytes of the request's body; `None` when nobody
+    /// wants to know.
+    pub(super) fn reader(&mut self) -> Option<Arc<AtomicU64>> {
+        let live = self.live.as_mut().filter(|live| live.labels.is_some())?;
+        Some(live.read.get_or_insert_default().clone())
+    }
+
+    /// True when nobody wants to know.
     pub fn is_off(&self) -> bool {
         self.live.is_none()
     }
@@ -145,7 +155,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(live) = self.live.take() {
             let status = live.answered.map_or(CLIENT_GONE, |(_, status)| status);
-            live.finish(&Outcome { status, end: End::ClientGone, request_bytes: 0, response_bytes: 0 });
+            live.finish(&Outcome { status, end: End::ClientGone, response_bytes: 0 });
         }
     }
 }
@@ -155,7 +165,7 @@ impl Live {
         let now = clock::now();
         let shown = Shown::of(outcome, self.inner.compat);
         if let (Some(metrics), Some(labels)) = (&self.inner.metrics, self.labels) {
-            let sent = outcome.request_bytes;
+            let sent = self.read.as_ref().map_or(0, |read| read.load(Ordering::Relaxed));
             if let Some(called) = self.called {
                 let (until, status) = self.answered.unwrap_or((now, 0));
                 metrics.called(labels, status, until.since(called), sent);

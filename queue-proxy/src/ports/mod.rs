@@ -3,3 +3,4 @@
 pub(crate) mod admin;
 pub(crate) mod autometric;
 pub(crate) mod lease;
+pub(crate) mod usermetric;

@@ -18,6 +18,7 @@ pub(super) async fn ask(target: &Target, service: &str, timeout: Duration) -> Re
         authority: &target.authority(),
         path: CHECK,
         user_agent: USER_AGENT,
+        fields: &[],
         message: &message,
         timeout,
         answer_max: ANSWER_BYTES_MAX,

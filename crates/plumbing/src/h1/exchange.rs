@@ -12,6 +12,7 @@ use super::presence::{Doubt, Guess, Presence};
 use super::request::Head;
 use super::server::{Conditions, Drain};
 use super::upgrade::Upgraded;
+use super::withheld::Withheld;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
@@ -85,6 +86,9 @@ fn request(link: &Arc<Link>, head: Head, upgrade: bool) -> Request<Incoming> {
     *request.uri_mut() = head.uri;
     *request.version_mut() = head.version;
     *request.headers_mut() = head.fields;
+    if let Some(target) = head.as_it_came {
+        request.extensions_mut().insert(target);
+    }
     request
 }
 
@@ -159,9 +163,10 @@ where
         answer::write(&asked, plan, &parts, exact, head);
         out.flat(head);
     });
+    let withheld = parts.extensions.get::<Withheld>().map(|_| out.len());
     drop(parts);
     let mut sending = match Feed::new(body, plan.encoder, &mut out) {
-        Ok(feed) => Sending { feed, out, failed: false },
+        Ok(feed) => Sending { feed, out, failed: false, withheld },
         Err(_) => return (plan, Sent::Cut),
     };
     let sent = poll_fn(|cx| {
@@ -175,6 +180,8 @@ struct Sending<B> {
     feed: Feed<B>,
     out: Outbox,
     failed: bool,
+    /// Nothing is written yet; so long is the head.
+    withheld: Option<usize>,
 }
 
 impl<B> Sending<B>
@@ -192,6 +199,15 @@ where
                 self.failed = true;
                 Fed::Whole
             });
+            if let Some(head) = self.withheld {
+                if self.failed {
+                    return Poll::Ready(Sent::Cut);
+                }
+                if Withheld::holds(fed, self.out.len(), head) {
+                    return Poll::Pending;
+                }
+                self.withheld = None;
+            }
             // What came before a fault is the client's all the same.
             match state.poll_flush_all(&mut self.out, cx) {
                 Poll::Pending => return Poll::Pending,

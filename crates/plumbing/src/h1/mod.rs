@@ -8,7 +8,7 @@
 //!
 //! | side | modules |
 //! | --- | --- |
-//! | clients | `server` (a connection), `exchange` (a request on it), `incoming` (its body), `answer`, `presence`, `closing`, `link` (what they share) |
+//! | clients | `server` (a connection), `exchange` (a request on it), `incoming` (its body), `answer`, `presence`, `withheld`, `closing`, `link` (what they share) |
 //! | apps and pods | `client` (a connection), `outgoing` and `start` (a request), `reply` and `received` (its answer) |
 //! | both | `parse`, `lines`, `fields`, `request`, `malformed` (heads); `decode`, `chunk`, `encode`, `feed` (bodies); `inbox`, `outbox`, `buffers` (bytes); `upgrade`, `date`, `limits` |
 //! | neither | `bare` (messages as plain bytes, for fuzzing) |
@@ -46,6 +46,7 @@ mod request;
 mod server;
 mod start;
 mod upgrade;
+mod withheld;
 
 pub use client::Connection;
 pub use error::BodyError;
@@ -56,6 +57,7 @@ pub use presence::{Doubt, Guess};
 pub use received::Received;
 pub use server::{Conditions, End, Settings, serve};
 pub use upgrade::{NotUpgraded, OnUpgrade, Upgraded};
+pub use withheld::Withheld;
 
 #[cfg(test)]
 mod tests {

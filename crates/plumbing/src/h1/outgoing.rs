@@ -2,6 +2,7 @@
 
 use super::encode::{self, Encoder};
 use super::request::named_length;
+use crate::target::AsItCame;
 use crate::wheel::Sleep;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
@@ -132,7 +133,7 @@ pub(super) fn write_head(parts: &request::Parts, encoder: Encoder, out: &mut Vec
             out.extend_from_slice(authority.as_str().as_bytes());
         }
         (path, _) => {
-            let path = path.map_or("/", |path| path.as_str());
+            let path = AsItCame::of(parts).unwrap_or_else(|| path.map_or("/", |path| path.as_str()));
             if !path.starts_with('/') && path != "*" {
                 out.push(b'/');
             }

@@ -6,9 +6,10 @@ use super::lines::{Scan, empty_lines};
 use super::malformed::Malformed;
 use super::parse::{self, Fault, Kind, Raw};
 use super::{chunk::Chunked, decode::Decoder};
+use crate::target::{self, AsItCame};
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
-use http::uri::{PathAndQuery, Uri};
+use http::uri::Uri;
 use http::{Method, Version};
 
 /// A request without its body, and what its head says of the connection.
@@ -16,6 +17,8 @@ use http::{Method, Version};
 pub(super) struct Head {
     pub(super) method: Method,
     pub(super) uri: Uri,
+    /// The target, where the URI could not hold it.
+    pub(super) as_it_came: Option<AsItCame>,
     pub(super) version: Version,
     pub(super) fields: HeaderMap,
     pub(super) decoder: Decoder,
@@ -90,10 +93,11 @@ fn check(raw: Raw) -> Result<Head, Malformed> {
     if framing.expect == Some(Expect::Other) {
         return Err(Malformed::Expectation);
     }
-    let uri = target(&method, second, &mut fields)?;
+    let (uri, as_it_came) = target_of(&method, second, &mut fields)?;
     Ok(Head {
         method,
         uri,
+        as_it_came,
         version,
         fields,
         expects_continue: modern && framing.expect.is_some() && !decoder.is_done(),
@@ -105,16 +109,17 @@ fn check(raw: Raw) -> Result<Head, Malformed> {
 
 /// The target in origin form. The authority of one in absolute form takes the
 /// place of the Host field, so that nothing is left to choose between.
-fn target(method: &Method, raw: Bytes, fields: &mut HeaderMap) -> Result<Uri, Malformed> {
+fn target_of(method: &Method, raw: Bytes, fields: &mut HeaderMap) -> Result<(Uri, Option<AsItCame>), Malformed> {
     if raw.len() > usize::from(u16::MAX) - 1 {
         return Err(Malformed::TargetTooLong);
     }
     let bad = |_| Malformed::Request("");
     if raw.first() == Some(&b'/') {
-        return PathAndQuery::from_maybe_shared(raw).map(Uri::from).map_err(bad);
+        let (path, as_it_came) = target::path_and_query(raw).ok_or(Malformed::Request(""))?;
+        return Ok((Uri::from(path), as_it_came));
     }
     let uri = Uri::from_maybe_shared(raw).map_err(bad)?;
-    match (uri.scheme(), uri.authority()) {
+    let uri = match (uri.scheme(), uri.authority()) {
         (None, None) if uri.path() == "*" && uri.query().is_none() => Ok(uri),
         (None, Some(_)) if method == Method::CONNECT => Ok(uri),
         (Some(_), Some(authority)) => {
@@ -124,7 +129,8 @@ fn target(method: &Method, raw: Bytes, fields: &mut HeaderMap) -> Result<Uri, Ma
             Ok(uri.path_and_query().cloned().map_or(Uri::from_static("/"), Uri::from))
         }
         _ => Err(Malformed::Request("")),
-    }
+    }?;
+    Ok((uri, None))
 }
 
 /// The length that a request's fields name, as they are left after checking.

@@ -5,7 +5,7 @@ use crate::served::{Out, full, server, streamed, text_of, with_status};
 use http::header::{CONTENT_LENGTH, LINK};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use plumbing::h1::{Incoming, Interim};
+use plumbing::h1::{Incoming, Interim, Withheld};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,34 @@ async fn what_is_there_of_an_answer_is_sent_at_once() {
     assert_eq!(client.exactly(5).await, b"fghij");
     // Whole by its length: the next request is served although the body has not said so.
     frames.dropped().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_held_back_comes_with_enough_of_its_body_or_leaves_nothing() {
+    for (parts, fails) in [(&[5_usize, 5][..], false), (&[2043, 5, 1], false), (&[5], true)] {
+        let whole: usize = parts.iter().sum();
+        let (frames, body) = streamed();
+        let body: Shared<Out> = Arc::new(Mutex::new(Some(body)));
+        let server = server(move |_| {
+            let mut response = Response::new(body.lock().unwrap().take().unwrap());
+            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(whole + usize::from(fails)));
+            response.extensions_mut().insert(Withheld);
+            async move { response }
+        })
+        .await;
+        let mut client = Raw::connect(server.address).await;
+        client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        frames.data(vec![b'x'; parts[0]]);
+        client.silent(50).await;
+        if fails {
+            frames.fail();
+            assert!(client.rest().await.0.is_empty());
+            continue;
+        }
+        parts[1..].iter().for_each(|length| frames.data(vec![b'x'; *length]));
+        assert!(client.head().await.starts_with("HTTP/1.1 200"));
+        assert_eq!(client.exactly(whole).await, vec![b'x'; whole]);
+    }
 }
 
 #[tokio::test]

@@ -144,6 +144,9 @@ impl Config {
         if !matches!(profiling.as_str(), "" | "enabled" | "disabled") {
             notices.push(format!("OBSERVABILITY_CONFIG: runtime.profiling: \"{profiling}\" is unknown; it stays off"));
         }
+        if profiling == "enabled" {
+            notices.push("OBSERVABILITY_CONFIG: runtime.profiling: there is no profiling port here".to_owned());
+        }
         let request_log = read_request_log(&root, &mut faults);
         let resource = env.resource();
         faults.append(&mut env.faults);

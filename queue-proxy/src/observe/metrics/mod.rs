@@ -33,8 +33,8 @@ use book::Book;
 use plumbing::clock;
 use policy::compat::Compat;
 use policy::moment::Moment;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Reads the number of places taken at the app, running and waiting.
@@ -44,8 +44,8 @@ pub type Depth = Box<dyn Fn() -> u64 + Send + Sync>;
 pub struct Metrics {
     book: Book,
     compat: Compat,
-    /// `None` without a limit: there is no queue then.
-    depth: Option<Depth>,
+    /// Not set without a limit: there is no queue then.
+    depth: OnceLock<Depth>,
     /// Places when the last request started at the app, plus one; 0 = none
     /// has. Strict mode shows this instead of the truth.
     stale_depth: AtomicU64,
@@ -58,7 +58,6 @@ pub struct Metrics {
 /// What the counters are told of where and what they count.
 pub(crate) struct Setup {
     pub(crate) compat: Compat,
-    pub(crate) depth: Option<Depth>,
     pub(crate) resource: Vec<(String, String)>,
     /// Host and port of the app.
     pub(crate) app: (String, u16),
@@ -70,13 +69,18 @@ impl Metrics {
         Metrics {
             book: Book::new(setup.compat),
             compat: setup.compat,
-            depth: setup.depth,
+            depth: OnceLock::new(),
             stale_depth: AtomicU64::new(0),
             resource: setup.resource,
             app: setup.app,
             began: clock::now(),
             dropped: setup.dropped,
         }
+    }
+
+    /// There is a queue, and this reads it.
+    pub(crate) fn read_depth(&self, depth: Depth) {
+        let _ = self.depth.set(depth);
     }
 
     /// The labels of a request, but for its status.
@@ -108,13 +112,13 @@ impl Metrics {
 
     /// A request starts at the app.
     pub(crate) fn started(&self) {
-        if let (Compat::Strict, Some(depth)) = (self.compat, &self.depth) {
+        if let (Compat::Strict, Some(depth)) = (self.compat, self.depth.get()) {
             self.stale_depth.store(depth() + 1, Ordering::Relaxed);
         }
     }
 
     fn depth(&self) -> Option<u64> {
-        match (self.compat, &self.depth) {
+        match (self.compat, self.depth.get()) {
             (_, None) => None,
             (Compat::Better, Some(depth)) => Some(depth()),
             (Compat::Strict, Some(_)) => self.stale_depth.load(Ordering::Relaxed).checked_sub(1),

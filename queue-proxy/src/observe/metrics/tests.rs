@@ -14,7 +14,9 @@ fn metrics(compat: Compat, depth: Option<Depth>) -> Metrics {
     };
     let resource = Resource::default().resolve(&who, compat);
     let app = ("127.0.0.1".to_owned(), 8080);
-    Metrics::new(Setup { compat, depth, resource, app, dropped: Arc::default() })
+    let metrics = Metrics::new(Setup { compat, resource, app, dropped: Arc::default() });
+    depth.into_iter().for_each(|depth| metrics.read_depth(depth));
+    metrics
 }
 
 /// Serves one request, with 2 bytes of answer.
@@ -26,6 +28,7 @@ fn serve(metrics: &Metrics, lines: &[(&str, &str)], status: u16) {
         target: None,
         peer: "127.0.0.1:1".parse().unwrap(),
         tls: false,
+        by_agent: true,
         body_length: Some(0),
     };
     let labels = metrics.labels(&facts);

@@ -112,7 +112,7 @@ impl Uplink {
     async fn once(&self, message: Vec<u8>) -> Result<(), SendError> {
         match self.export.protocol {
             Protocol::Http => http::post(&self.export, message).await,
-            Protocol::Grpc => grpc::call(&self.export, self.signal.method(), message).await,
+            Protocol::Grpc => grpc::call(&self.export, self.signal.method(), &message).await,
         }
     }
 }

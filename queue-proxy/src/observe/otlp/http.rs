@@ -2,7 +2,7 @@
 
 use super::export::SendError;
 use crate::observe::config::Export;
-use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
 /// What we call ourselves.
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("zeroscale-queue-proxy/", env!("CARGO_PKG_VERSION")));
+pub(super) const AGENT: &str = concat!("zeroscale-queue-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// Sends one message.
 pub(super) async fn post(export: &Export, message: Vec<u8>) -> Result<(), SendError> {
@@ -46,21 +46,21 @@ fn request(export: &Export, message: Vec<u8>) -> Result<Request<Full<Bytes>>, Se
         .body(Full::new(Bytes::from(message)))
         .map_err(|error| never(error.to_string()))?;
     let host = HeaderValue::from_str(&export.endpoint.authority()).map_err(|error| never(error.to_string()))?;
-    let fields = request.headers_mut();
-    fields.insert(HOST, host);
-    fields.insert(CONTENT_TYPE, PROTOBUF);
-    add_headers(fields, export);
+    let head = request.headers_mut();
+    head.insert(HOST, host);
+    head.insert(CONTENT_TYPE, PROTOBUF);
+    head.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    for (name, value) in fields(export) {
+        head.insert(name, value);
+    }
     Ok(request)
 }
 
-/// The agent, and what the operator wants in each message.
-pub(super) fn add_headers(fields: &mut HeaderMap, export: &Export) {
-    fields.insert(USER_AGENT, AGENT);
-    for (name, value) in &export.headers {
-        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
-            fields.insert(name, value);
-        }
-    }
+/// What the operator wants in each message.
+pub(super) fn fields(export: &Export) -> Vec<(HeaderName, HeaderValue)> {
+    let pair =
+        |(name, value): &(String, String)| Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?));
+    export.headers.iter().filter_map(pair).collect()
 }
 
 pub(super) async fn connect(export: &Export) -> Result<TcpStream, SendError> {

@@ -127,9 +127,10 @@ fn observer(text: &str, variables: &[(&str, &str)]) -> Observer {
     let config = Config::parse(text, get).unwrap();
     let text = str::to_owned;
     let who = Identity { namespace: text("ns1"), service: text("svc1"), revision: text("rev1"), ..Identity::default() };
-    let depth: crate::observe::metrics::Depth = Box::new(|| 3);
-    let setup = Setup { who, compat: Compat::Better, app: (text("127.0.0.1"), 8080), depth: Some(depth) };
-    Observer::start(config, setup).0
+    let setup = Setup { who, compat: Compat::Better, app: (text("127.0.0.1"), 8080) };
+    let observer = Observer::start(config, setup).0;
+    observer.read_depth(|| 3);
+    observer
 }
 
 /// One request of which the app answers 2 bytes.
@@ -138,12 +139,12 @@ fn serve(observer: &Observer) {
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let mut parts = request.header("traceparent", parent).body(()).unwrap().into_parts().0;
     let peer = "10.1.2.3:99".parse().unwrap();
-    let facts = RequestFacts { parts: &parts, target: None, peer, tls: false, body_length: Some(0) };
+    let facts = RequestFacts { parts: &parts, target: None, peer, by_agent: true, tls: false, body_length: Some(0) };
     let mut watch = observer.begin(&facts);
     watch.queued();
     watch.at_app(&mut parts.headers);
     watch.answered(200);
-    watch.finish(Outcome { status: 200, end: End::Whole, request_bytes: 0, response_bytes: 2 });
+    watch.finish(Outcome { status: 200, end: End::Whole, response_bytes: 2 });
 }
 
 fn text<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {

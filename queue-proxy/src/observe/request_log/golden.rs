@@ -43,7 +43,8 @@ pub(super) fn captured(template: &Template, target: &str) -> Captured {
         fields.iter().fold(Request::get("/"), |request, (name, value)| request.header(*name, value.as_bytes()));
     let parts = request.body(()).unwrap().into_parts().0;
     let peer = "1.2.3.4:5".parse().unwrap();
-    let facts = RequestFacts { parts: &parts, target: Some(target), peer, tls: false, body_length: None };
+    let facts =
+        RequestFacts { parts: &parts, target: Some(target), peer, by_agent: true, tls: false, body_length: None };
     Captured::of(&facts, template.headers())
 }
 

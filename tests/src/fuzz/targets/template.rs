@@ -151,7 +151,8 @@ fn judge(input: &[u8]) -> Result<u64, String> {
     }
     let parts = request.into_parts().0;
     let peer = SocketAddr::from(([1, 2, 3, 4], 5));
-    let facts = RequestFacts { parts: &parts, target: Some(target), peer, tls: false, body_length: None };
+    let facts =
+        RequestFacts { parts: &parts, target: Some(target), peer, tls: false, body_length: None, by_agent: false };
     let who = Identity { revision: "rev".to_owned(), pod: "pod-1".to_owned(), ..Identity::default() };
     let mut shapes = Vec::new();
     for compat in [Compat::Better, Compat::Strict] {
