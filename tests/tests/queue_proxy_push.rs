@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tests::floor::binaries;
 use tests::program::Program;
+use tests::replay::cases::env::BASE;
 use tests::rig::{self, GET, Gate, read_until, send, until};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -266,5 +268,56 @@ async fn whatever_the_receiver_is_the_end_does_not_wait_for_it() {
         assert!(read_until(&mut stream, "ok").await.starts_with("HTTP/1.1 200"));
         assert_eq!(program.stat().await.observed().pod_name.as_ref(), "pod-1", "the scrape goes on");
         ends_soon(program).await;
+    }
+}
+
+/// In namespaces of its own: a nameserver that never answers, then the sidecar
+/// until it has been told to end. 77 where that cannot be set up.
+const UNDER_A_SILENT_NAMESERVER: &str = r#"
+mount --bind "$RESOLV" /etc/resolv.conf && ip link set lo up &&
+    ip link add near type veth peer name far && ip addr add 10.99.0.2/24 dev near &&
+    ip link set near up && ip link set far up &&
+    ip neigh add 10.99.0.1 lladdr 02:00:00:00:00:01 dev near nud permanent || exit 77
+timeout 2 getent hosts stats.example
+[ $? = 124 ] || exit 77
+"$BINARY" &
+pid=$!
+sleep 1
+began=$(date +%s%N)
+kill -TERM $pid
+wait $pid || exit 1
+echo "took $((($(date +%s%N) - began) / 1000000)) ms"
+"#;
+
+#[test]
+fn a_name_that_is_being_looked_up_does_not_hold_the_end() {
+    let resolv = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(resolv.path(), "nameserver 10.99.0.1\noptions timeout:15\n").unwrap();
+    let mut command = std::process::Command::new("unshare");
+    command.args([
+        "--net",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child=KILL",
+        "--",
+        "sh",
+        "-c",
+        UNDER_A_SILENT_NAMESERVER,
+    ]);
+    command.env("RESOLV", resolv.path()).env("BINARY", binaries::queue_proxy().unwrap());
+    command.envs(BASE.iter().copied()).envs([(ADDR, "stats.example:1"), SHORT]);
+    let Ok(output) = command.output() else {
+        eprintln!("SKIPPED: there is no unshare (util-linux)");
+        return;
+    };
+    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let took = said.lines().find_map(|line| line.strip_prefix("took ")?.strip_suffix(" ms")?.parse::<u64>().ok());
+    match (output.status.code(), took) {
+        // The lookup would go on for 14 s.
+        (Some(0), Some(took)) => assert!(took < 5_000, "{took} ms\n{wrong}"),
+        (Some(1), None) if wrong.contains("unshare failed") => eprintln!("SKIPPED: no namespaces here: {wrong}"),
+        (Some(77), None) => eprintln!("SKIPPED: no nameserver can be made up here: {wrong}"),
+        odd => panic!("{odd:?}\n{said}{wrong}"),
     }
 }
