@@ -122,9 +122,12 @@ impl Http1 {
                     outgoing = *unsent;
                 }
                 Err(h1::SendError::NotSent { error, .. }) => return Err(SendError::NotSent { error }),
-                Err(h1::SendError::Broken { at: Break::BeforeAnswer, head: Some(head), .. })
+                Err(h1::SendError::Broken { error, at: Break::BeforeAnswer, head: Some(head) })
                     if trip.repeatable && (reused.is_some() || again) =>
                 {
+                    if reused.is_none() && !self.connector.is_gone(address).await {
+                        return Err(SendError::Broken { error, at: Break::BeforeAnswer });
+                    }
                     again &= reused.is_some();
                     outgoing = Request::from_parts(*head, Body::empty()).into();
                 }
