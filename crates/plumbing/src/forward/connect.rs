@@ -49,6 +49,12 @@ impl Connector {
         }
     }
 
+    /// True if the server is gone: nobody takes a connection. One that does,
+    /// and has closed another before it answered, has done so on purpose.
+    pub(super) async fn is_gone(&self, address: SocketAddr) -> bool {
+        self.once(address).await.is_err()
+    }
+
     async fn once(&self, address: SocketAddr) -> io::Result<TcpStream> {
         tokio::select! {
             stream = TcpStream::connect(address) => stream,

@@ -123,7 +123,7 @@ impl Http1 {
                 }
                 Err(h1::SendError::NotSent { error, .. }) => return Err(SendError::NotSent { error }),
                 Err(h1::SendError::Broken { at: Break::BeforeAnswer, head: Some(head), .. })
-                    if trip.repeatable && (reused.is_some() || again) =>
+                    if trip.repeatable && (reused.is_some() || (again && self.connector.is_gone(address).await)) =>
                 {
                     again &= reused.is_some();
                     outgoing = Request::from_parts(*head, Body::empty()).into();

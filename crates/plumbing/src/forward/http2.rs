@@ -71,7 +71,9 @@ impl Http2 {
             match (failed.take_message(), copy) {
                 (Some(unsent), _) if again => request = unsent,
                 (Some(_), _) => return Err(SendError::NotSent { error: text }),
-                (None, Some(copy)) if at == Break::BeforeAnswer => request = copy,
+                (None, Some(copy)) if at == Break::BeforeAnswer && self.connector.is_gone(address).await => {
+                    request = copy;
+                }
                 (None, _) => return Err(SendError::Broken { error: text, at }),
             }
             again = false;

@@ -29,8 +29,8 @@ use std::time::Duration;
 pub struct Trip {
     /// Sending it twice does no harm, and its body is empty.
     pub repeatable: bool,
-    /// How long a server that refuses connections is tried again; with it, one
-    /// that ends in the middle of a repeatable request is asked once more.
+    /// How long a server that refuses connections is tried again; with it, a
+    /// repeatable request is sent once more if its server has ended meanwhile.
     pub patience: Duration,
     /// Takes interim answers (1xx) to the client.
     pub interim: Option<Interim>,

@@ -23,7 +23,6 @@ pub const DIFFERENT_BY_DEFAULT: &[Difference] = &[
     differs("request-log-aborted", 1, "the head and the part that came are delivered before the cut, and logged so"),
     differs("stat-excludes-probes", 11, "K-Kubelet-Probe from anyone is a request like others, and counted"),
     differs("request-log-probe-off", 10, "K-Kubelet-Probe from anyone is a request like others, and logged"),
-    differs("timeout-slow-body-full-duplex", 1, "after a 504 with an unread body the connection is closed"),
     differs("probe-grpc-not-serving", 2, "the reason of a failed probe is a JSON line like all others"),
     differs("probe-empty-object", 2, "the reason of a failed probe is a JSON line like all others"),
 ];
