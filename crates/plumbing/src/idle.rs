@@ -9,9 +9,9 @@ use std::time::Duration;
 /// An idle connection is closed, not used, beyond this.
 pub const IDLE_MAX: Duration = Duration::from_secs(90);
 /// A request that cannot be sent twice uses a connection idle for no longer
-/// than this while nothing has been learned: servers commonly close idle ones
-/// after two seconds and more.
-const UNREPEATABLE_MAX: Duration = Duration::from_secs(1);
+/// than this while nothing has been learned. Short, since the very first such
+/// request can be the one that is lost; a new connection costs little.
+const UNREPEATABLE_MAX: Duration = Duration::from_millis(150);
 /// A connection closed sooner says little: its server may be ending. Only as
 /// many in a row as [`DOUBTFUL_MAX`] say that it does so always.
 const DOUBTFUL: Duration = Duration::from_millis(100);
@@ -21,6 +21,8 @@ const DOUBTFUL_MAX: u8 = 3;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdleLimit {
     shortest: Option<Duration>,
+    /// The longest that a connection is known to have been kept.
+    kept: Duration,
     doubtful: u8,
 }
 
@@ -44,6 +46,7 @@ impl IdleLimit {
 
     /// A connection that had lain idle for `age` still worked.
     pub fn worked_after(&mut self, age: Duration) {
+        self.kept = self.kept.max(age);
         if age >= DOUBTFUL {
             self.doubtful = 0;
         }
@@ -59,7 +62,7 @@ impl IdleLimit {
         match self.shortest {
             Some(shortest) => (shortest * 3 / 4).min(IDLE_MAX),
             None if repeatable => IDLE_MAX,
-            None => UNREPEATABLE_MAX,
+            None => (self.kept * 3 / 4).max(UNREPEATABLE_MAX),
         }
     }
 }
@@ -85,6 +88,20 @@ mod tests {
         assert_eq!(limit.reuse_max(true), IDLE_MAX);
         limit.hint(Duration::from_secs(1_000_000));
         assert_eq!(limit.reuse_max(true), IDLE_MAX);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_twice_waits_for_longer_once_that_has_been_seen_to_work() {
+        let mut limit = IdleLimit::default();
+        limit.worked_after(ms(190));
+        assert_eq!(limit.reuse_max(false), UNREPEATABLE_MAX);
+        limit.worked_after(ms(4000));
+        limit.worked_after(ms(10));
+        assert_eq!(limit.reuse_max(false), ms(3000));
+        limit.closed_after(ms(2000));
+        assert_eq!(limit.reuse_max(false), ms(1500));
+        limit.forget();
+        assert_eq!(limit.reuse_max(false), UNREPEATABLE_MAX);
     }
 
     #[test]
