@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::{EXPECT, HeaderValue};
 use http::{Request, Response, StatusCode, Version, request};
 use hyper::body::Body as _;
-use plumbing::body::{Body, Guard};
+use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::forward::{Received, SendError, Trip};
@@ -253,7 +253,7 @@ fn carry(
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
-    Response::from_parts(parts, Body::carried(received, limits, guard))
+    Response::from_parts(parts, Body::carried(received, Origin::Pod, limits, guard))
 }
 
 fn answer_probe(asked: &Probe, shutdown: &Shutdown) -> Response<Body> {

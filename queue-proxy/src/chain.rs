@@ -5,7 +5,7 @@ use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes, version};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
-use plumbing::body::{Body, Guard};
+use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::farewell::Farewell;
@@ -273,10 +273,7 @@ fn carry(
     }
     limits.answered();
     let guard: Guard = Box::new(held);
-    let body = match is_grpc {
-        true => Body::carried_grpc(received, limits, guard),
-        false => Body::carried(received, limits, guard),
-    };
+    let body = Body::carried(received, Origin::App { grpc: is_grpc }, limits, guard);
     watch.passes_on(Response::from_parts(parts, body))
 }
 

@@ -6,6 +6,7 @@ use crate::deadline::Limits;
 use crate::forward::Received;
 use crate::grpc_status;
 use crate::h1;
+use crate::headers;
 use crate::incoming::Incoming;
 use crate::meter::{Ended, Meter, Metered};
 use crate::reason::Reason;
@@ -109,23 +110,27 @@ impl Body {
 
     /// A response body with its limits, its guards, and the connection that it
     /// comes on: all are let go of at the last byte, or when a limit passes.
-    pub fn carried(received: Received, limits: Limits, guard: Guard) -> Body {
-        Body::carrying(received, limits, guard, false)
-    }
-
-    /// The same, of a gRPC call: one that is cut by a limit ends with trailers
-    /// that say so, since there is a place for that.
-    pub fn carried_grpc(received: Received, limits: Limits, guard: Guard) -> Body {
-        Body::carrying(received, limits, guard, true)
-    }
-
-    fn carrying(received: Received, limits: Limits, guard: Guard, grpc: bool) -> Body {
-        let load = Load { received, limits, _guard: guard };
-        let state = State { load: Some(load), cut: None, told: !grpc, reader: None };
+    pub fn carried(received: Received, origin: Origin, limits: Limits, guard: Guard) -> Body {
+        let load = Load { received, origin, limits, _guard: guard };
+        let told = !matches!(origin, Origin::App { grpc: true });
+        let state = State { load: Some(load), cut: None, told, reader: None };
         let carried = Arc::new(Carried { state: Mutex::new(state) });
         carried.clone().arm();
         Body::of(Kind::Carried(carried))
     }
+}
+
+/// Whose answer is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The app's own. One of a gRPC call that is cut by a limit ends with
+    /// trailers that say so, since there is a place for that.
+    App {
+        /// It is one.
+        grpc: bool,
+    },
+    /// A sidecar's, which has looked at the app's already.
+    Pod,
 }
 
 struct Carried {
@@ -142,6 +147,7 @@ struct State {
 
 struct Load {
     received: Received,
+    origin: Origin,
     limits: Limits,
     _guard: Guard,
 }
@@ -188,6 +194,7 @@ impl Carried {
             }
             Poll::Ready(Some(Ok(frame))) => {
                 load.limits.wrote();
+                let frame = headers::trailers_to_client(frame, load.origin != Origin::Pod);
                 let ended = load.received.is_end_stream();
                 let load = if ended { state.load.take() } else { None };
                 drop(state);

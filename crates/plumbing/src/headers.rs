@@ -2,7 +2,9 @@
 
 use crate::forwarded;
 use crate::trust::Trust;
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
 use policy::compat::Compat;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -195,14 +197,43 @@ pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
         fields.remove(header::UPGRADE);
     }
     for line in trailers {
-        fields.append(header::TRAILER, line);
+        if let Some(line) = without_marks(line) {
+            fields.append(header::TRAILER, line);
+        }
     }
+    remove_marks(fields, from_app);
+}
+
+/// The same of a frame, if it is one of trailers.
+pub fn trailers_to_client(frame: Frame<Bytes>, from_app: bool) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(mut fields) => {
+            remove_marks(&mut fields, from_app);
+            Frame::trailers(fields)
+        }
+        Err(frame) => frame,
+    }
+}
+
+fn remove_marks(fields: &mut HeaderMap, from_app: bool) {
     fields.remove(HANDBACK);
     fields.remove(PROXY);
     if from_app {
         // Only we give our reasons.
         fields.remove(REASON);
     }
+}
+
+/// A line of `Trailer` that does not announce what will not come.
+fn without_marks(line: HeaderValue) -> Option<HeaderValue> {
+    let is_mark = |name: &str| [HANDBACK, PROXY, REASON].iter().any(|mark| name.eq_ignore_ascii_case(mark.as_str()));
+    let Ok(text) = line.to_str() else { return Some(line) };
+    let names = || text.split(',').map(str::trim);
+    if !names().any(is_mark) {
+        return Some(line);
+    }
+    let rest: Vec<&str> = names().filter(|name| !is_mark(name)).collect();
+    if rest.is_empty() { None } else { HeaderValue::from_str(&rest.join(", ")).ok() }
 }
 
 #[cfg(test)]
@@ -257,6 +288,18 @@ mod tests {
         let mut fields = map(&[("connection", "host, content-length"), lines[0], lines[1]]);
         strip_hop_by_hop(&mut fields);
         assert_eq!(fields, map(&lines));
+    }
+
+    #[test]
+    fn no_mark_of_an_app_comes_through_be_it_in_trailers() {
+        let forged = [("trailer", "X-Sum, x-zeroscale-handback"), ("trailer", "x-zeroscale-reason")];
+        let mut fields = map(&[&forged[..], &[("x-zeroscale-handback", "n full"), ("x-app", "1")]].concat());
+        to_client(&mut fields, true, false);
+        assert_eq!(fields, map(&[("trailer", "X-Sum"), ("x-app", "1")]));
+        let trailers = map(&[("x-zeroscale-handback", "n full"), ("x-zeroscale-reason", "draining"), ("x-sum", "7")]);
+        let of = |from_app| trailers_to_client(Frame::trailers(trailers.clone()), from_app).into_trailers().unwrap();
+        assert_eq!(of(true), map(&[("x-sum", "7")]));
+        assert_eq!(of(false), map(&[("x-zeroscale-reason", "draining"), ("x-sum", "7")]));
     }
 
     #[test]

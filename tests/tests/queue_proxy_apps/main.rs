@@ -121,12 +121,15 @@ async fn drain(name: &str, app: SocketAddr) {
     // Steady requests put the end of the quiet time off, to two thirds of this.
     let mut program = Program::start(app, &[("REVISION_TIMEOUT_SECONDS", "5")]);
     let address = program.main;
-    let open = async || Client::open(address).await.expect("it listens");
-    let work =
-        |mut client: Client| tokio::spawn(async move { client.get("/work/3000").await.expect("it is not lost") });
+    let work = move || {
+        tokio::spawn(async move {
+            let mut client = Client::open(address).await.expect("it listens");
+            client.get("/work/3000").await.expect("it is not lost")
+        })
+    };
     let mut running = Vec::new();
     for _ in 0..8 {
-        running.push(work(open().await));
+        running.push(work());
     }
     let steady: Vec<_> = (0..4).map(|_| tokio::spawn(until_closed(address))).collect();
     sleep(Duration::from_millis(150)).await;
@@ -135,7 +138,7 @@ async fn drain(name: &str, app: SocketAddr) {
     sleep(Duration::from_millis(1200)).await;
     // Somebody has not heard yet; they end after the port has closed.
     for _ in 0..8 {
-        running.push(work(open().await));
+        running.push(work());
     }
     assert_eq!(program.ended().await, 0);
     let took = began.elapsed();

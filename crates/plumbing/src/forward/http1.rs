@@ -153,6 +153,7 @@ impl Http1 {
                 // All below it have lain idle for longer: none is of use for
                 // this request, and none at all if it were of no use for any.
                 if age <= server.limit.reuse_max(true) {
+                    server.limit.worked_after(age);
                     server.idle.push(idle);
                 }
                 return None;
