@@ -72,13 +72,14 @@ impl Client {
 
     /// Whatever comes next.
     pub(super) async fn step(&mut self) -> Seen {
-        let kind = match self.draw.below(40) {
+        // So few of those that take long that they do not fill the limit.
+        let kind = match self.draw.below(400) {
             0 => Kind::Leave,
             1 => Kind::LeaveStream,
             2 => Kind::LeaveBody,
             3 => Kind::Stream(200),
-            4..8 => Kind::Post(self.draw.between(1, 20_000) as usize),
-            8 | 9 => Kind::Chunked(self.draw.between(1, 20_000) as usize),
+            4..44 => Kind::Post(self.draw.between(1, 20_000) as usize),
+            44..64 => Kind::Chunked(self.draw.between(1, 20_000) as usize),
             _ => Kind::Get,
         };
         if self.draw.one_in(15) {

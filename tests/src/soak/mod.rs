@@ -86,7 +86,8 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     memory.last(program.pid());
     let good: usize = good.iter().sum();
     report.tell("answers 200 whole", good);
-    report.tell("of them a second", good as u64 / size.time.as_secs().max(1));
+    let rate = good as u64 / size.time.as_secs().max(1);
+    report.tell("of them a second, and of the capacity", format!("{rate}, {} %", 100 * rate / capacity));
     judge_answers(&mut report, &others.concat(), &app);
     let (early, late) = (memory.early(), memory.late());
     let most = early + GROWTH.0.max(early * GROWTH.1 / 100);
