@@ -14,5 +14,6 @@ pub mod replay;
 pub mod rig;
 pub mod sidecar;
 pub mod simulation;
+pub mod soak;
 pub mod testapp;
 pub mod websocket;

@@ -16,6 +16,7 @@ mod pod_end;
 mod report;
 mod reuse;
 mod simulation;
+mod soak;
 mod start_failures;
 mod zero_and_back;
 
@@ -50,6 +51,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },
     Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
     Campaign { name: "fuzz", about: fuzz::ABOUT, run: fuzz::run },
+    Campaign { name: "soak", about: soak::ABOUT, run: soak::run },
 ];
 
 /// The campaign of that name.

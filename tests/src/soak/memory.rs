@@ -1,0 +1,53 @@
+//! Memory over time, in two windows: early, once it is warm, and at the end.
+
+use crate::floor::processes::resident_bytes;
+use std::time::Duration;
+
+pub(super) struct Memory {
+    warm: Duration,
+    window: Duration,
+    time: Duration,
+    early: Vec<u64>,
+    late: Vec<u64>,
+    most: u64,
+}
+
+impl Memory {
+    pub(super) fn new(warm: Duration, time: Duration) -> Memory {
+        let window = (time / 8).min(Duration::from_secs(60));
+        Memory { warm, window, time, early: Vec::new(), late: Vec::new(), most: 0 }
+    }
+
+    pub(super) fn look(&mut self, at: Duration, pid: i32) {
+        let bytes = resident_bytes(pid).unwrap_or_default();
+        self.most = self.most.max(bytes);
+        if at >= self.warm && at < self.warm + self.window {
+            self.early.push(bytes);
+        }
+        if at + self.window >= self.time {
+            self.late.push(bytes);
+        }
+    }
+
+    pub(super) fn last(&mut self, pid: i32) {
+        self.look(self.time, pid);
+    }
+
+    pub(super) fn early(&self) -> u64 {
+        median(&self.early)
+    }
+
+    pub(super) fn late(&self) -> u64 {
+        median(&self.late)
+    }
+
+    pub(super) fn most(&self) -> u64 {
+        self.most
+    }
+}
+
+fn median(all: &[u64]) -> u64 {
+    let mut all = all.to_vec();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}
