@@ -21,7 +21,7 @@ use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
 use plumbing::shutdown::Shutdown;
 use plumbing::target::{self, AsItCame};
-use plumbing::{headers, probe, tunnel};
+use plumbing::{grpc_status, headers, probe, tunnel};
 use policy::compat::Compat;
 use policy::revision::Timeouts;
 use std::sync::Arc;
@@ -32,8 +32,19 @@ use tokio::time::Instant;
 /// the one nearer to the app, which knows more.
 const SIDECAR_FIRST: Duration = Duration::from_secs(1);
 
-/// Serves one request.
+/// Serves one request. To a gRPC call, an answer of ours is a gRPC status.
 pub(crate) async fn serve(
+    activator: &Activator,
+    shutdown: &Shutdown,
+    caller: &Arc<Caller>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let is_grpc = activator.shared.config.compat == Compat::Better && grpc_status::is_call(request.headers());
+    let answer = pass(activator, shutdown, caller, request).await;
+    if is_grpc { grpc_status::instead_of(answer) } else { answer }
+}
+
+async fn pass(
     activator: &Activator,
     shutdown: &Shutdown,
     caller: &Arc<Caller>,

@@ -3,9 +3,9 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | an app that is restarted, and when it was not there | [`app`] |
-//! | one client, and what it saw | [`client`] |
-//! | memory over time | [`memory`] |
+//! | an app that is restarted, and when it was not there | `app` |
+//! | one client, and what it saw | `client` |
+//! | memory over time | `memory` |
 
 mod app;
 mod client;
