@@ -146,7 +146,7 @@ fn cases_can_be_picked_and_are_told_step_by_step() {
 #[test]
 fn a_named_difference_of_the_default_mode_is_no_failure() {
     let bench = Bench::new("named", "exec sleep 30");
-    let name = "timeout-slow-body-full-duplex";
+    let name = "request-log-aborted";
     let connects = json!({ "op": "connect", "expect": { "connected": true } });
     let mut named = row(name, json!([{ "op": "sleep", "ms": 1 }, connects]));
     let (code, out) = bench.replay(&[named.clone()], &["--mode", "default"]);

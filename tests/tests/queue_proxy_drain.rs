@@ -241,7 +241,7 @@ async fn an_http2_client_is_told_to_go_and_its_streams_end_well() {
 #[tokio::test]
 async fn what_has_come_when_the_close_begins_is_served() {
     let mut kept = Vec::new();
-    let (mut program, _) = ending("300ms", async |program| {
+    let (mut program, _) = ending("2s", async |program| {
         for _ in 0..8 {
             let mut stream = send(program.main, GET).await;
             assert!(read_until(&mut stream, "ok").await.contains("200 OK"));
@@ -249,13 +249,13 @@ async fn what_has_come_when_the_close_begins_is_served() {
         }
     })
     .await;
-    rig::until("it has begun", || program.lines().iter().any(|line| line.contains("Sleeping 300ms"))).await;
+    rig::until("it has begun", || program.lines().iter().any(|line| line.contains("Sleeping 2s"))).await;
     // It finds at once that the quiet time is over and that requests are there.
     program.freeze();
     for stream in &mut kept {
         stream.write_all(GET.as_bytes()).await.unwrap();
     }
-    sleep(Duration::from_millis(600)).await;
+    sleep(Duration::from_millis(2500)).await;
     program.thaw();
     for stream in &mut kept {
         let answer = read_until(stream, "ok").await;
