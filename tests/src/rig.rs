@@ -11,8 +11,8 @@ use queue_proxy::observe::Observer;
 use queue_proxy::{Config, Links, Sockets};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -185,6 +185,26 @@ pub async fn read_head(stream: &mut TcpStream) -> String {
         seen.push(byte[0]);
     }
     text(&seen)
+}
+
+/// How late this machine's timers have been at worst since this was first
+/// asked: what no program can be blamed for.
+pub fn lateness() -> Duration {
+    static WORST_US: LazyLock<Arc<AtomicU64>> = LazyLock::new(|| {
+        let worst = Arc::new(AtomicU64::new(0));
+        let seen = worst.clone();
+        std::thread::spawn(move || {
+            const STEP: Duration = Duration::from_millis(2);
+            loop {
+                let began = std::time::Instant::now();
+                std::thread::sleep(STEP);
+                let late = began.elapsed().saturating_sub(STEP).as_micros();
+                seen.fetch_max(u64::try_from(late).unwrap_or(u64::MAX), Ordering::Relaxed);
+            }
+        });
+        worst
+    });
+    Duration::from_micros(WORST_US.load(Ordering::Relaxed))
 }
 
 /// Waits until a condition holds.

@@ -1,5 +1,6 @@
 //! A connection's socket: plain, or under TLS.
 
+use rustix::net::RecvFlags;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -34,7 +35,13 @@ impl Socket {
         }
     }
 
-    /// True if the kernel has something to be read.
+    /// True if the kernel has bytes, by asking itself and not the runtime.
+    pub(crate) fn has_unread(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        matches!(rustix::net::recv(self.tcp(), &mut [0; 1], flags), Ok((1.., _)))
+    }
+
+    /// True if there is something to be read, as far as the runtime knows.
     pub(crate) fn has_input(&self) -> bool {
         self.tcp().poll_read_ready(&mut Context::from_waker(Waker::noop())).is_ready()
     }

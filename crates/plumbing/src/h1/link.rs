@@ -287,6 +287,11 @@ impl State {
         }
     }
 
+    /// True if the kernel holds what the runtime has not been told of yet.
+    pub(super) fn has_unseen(&self) -> bool {
+        self.socket.as_ref().is_some_and(Socket::has_unread)
+    }
+
     /// True if more has come than the request that was served.
     pub(super) fn has_more(&mut self) -> bool {
         if !self.inbox.bytes.is_empty() || self.inbox.ended {

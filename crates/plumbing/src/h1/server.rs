@@ -183,7 +183,9 @@ impl<G> Waiting<'_, G> {
                 Poll::Ready(Err(_)) => return Poll::Ready(Next::Ended),
                 // Only now: a request that is in the socket already would be
                 // lost, and its client told so by a reset.
-                Poll::Pending if state.inbox.bytes.is_empty() && drain.poll(cx) => return Poll::Ready(Next::Ended),
+                Poll::Pending if state.inbox.bytes.is_empty() && drain.poll(cx) && !state.has_unseen() => {
+                    return Poll::Ready(Next::Ended);
+                }
                 Poll::Pending => break,
             }
         }
