@@ -59,6 +59,7 @@ pub mod telemetry;
 pub mod tls;
 pub mod trust;
 pub mod tunnel;
+mod unacked;
 pub mod websocket;
 pub mod wheel;
 pub mod worker;
