@@ -12,6 +12,7 @@
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
 //! | which pods are an activator's | [`endpoints`], [`backends`], [`assign`] |
+//! | which pods of a revision answer | [`probing`] |
 //! | which activators serve a revision | [`subset`], [`names`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
@@ -35,6 +36,7 @@ pub mod moment;
 pub mod names;
 pub mod pick;
 pub mod probe;
+pub mod probing;
 pub mod revision;
 pub mod scale;
 pub mod stat;

@@ -2,7 +2,7 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, lb, pipeline, reconcile,
+    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, lb, pipeline, probe, reconcile,
     reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
@@ -26,6 +26,7 @@ pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("activator", "capacity_public_endpoints.jsonl", capacity::public_endpoints),
     ("activator", "capacity_sequences.jsonl", capacity::sequences),
     ("activator", "lb.jsonl", lb::judge),
+    ("activator", "probe.jsonl", probe::judge),
     ("activator", "reporter.jsonl", reporter::judge),
     ("activator", "sks.jsonl", sks::judge),
     ("activator", "stat_wire.jsonl", stat_wire::judge),

@@ -24,6 +24,7 @@ pub mod known;
 mod lb;
 mod options;
 mod pipeline;
+mod probe;
 mod reconcile;
 mod reporter;
 pub mod row;
