@@ -244,7 +244,7 @@ impl Singly {
         self.cluster_ip.misses = 0;
         self.cluster_ip.try_pod = self.may_ask_pods().then(|| now + RETRY_PODS_EVERY);
         for pod in self.pods.values_mut() {
-            (pod.healthy, pod.ask, pod.open) = (false, None, None);
+            (pod.healthy, pod.ask) = (false, None);
         }
     }
 
