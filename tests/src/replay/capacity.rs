@@ -1,7 +1,7 @@
 //! `activator/capacity_*`: which pods are an activator's, and how many
 //! requests it may have at them.
 
-use super::row::{Miss, Verdict, at, differs, list, located, part, same};
+use super::row::{Miss, Verdict, at, differs, list, located, part, parts, same};
 use policy::assign::{Plan, Target, plan};
 use policy::backends::{Backends, Destination};
 use policy::compat::Compat;
@@ -23,7 +23,7 @@ pub(super) fn assign(row: &Value, _mode: Compat) -> Verdict {
     match row["kind"].as_str() {
         Some("pod") => {
             let plan = plan(limit, &Backends::Pods(destinations(&row["pods"])?), place, never);
-            let expected: Vec<u32> = part(&row["pod_capacities"])?;
+            let expected: Vec<u32> = parts(&row["pod_capacities"])?;
             let Target::Pods { pods, limit: each } = &plan.to else {
                 return differs("the plan has no pods");
             };
@@ -47,7 +47,7 @@ pub(super) fn public_endpoints(row: &Value, mode: Compat) -> Verdict {
     let own: String = part(&row["self"])?;
     let protocol: String = part(&row["port_name"])?;
     let mut seat = Seat::new(own.into(), mode);
-    let earlier = if row["earlier"].is_null() { &[] } else { list(&row["earlier"])? };
+    let earlier: Vec<Value> = parts(&row["earlier"])?;
     for object in earlier.iter().chain([&row["subsets"]]) {
         seat.observe(&subsets(object)?, &protocol, at(0));
     }
@@ -85,7 +85,7 @@ fn same_step(step: &Value, limit: u32, plan: &Plan, backends: &Backends) -> Verd
 }
 
 fn same_plan(row: &Value, limit: u32, plan: &Plan) -> Verdict {
-    let expected: Vec<String> = part(&row["assigned"])?;
+    let expected: Vec<String> = parts(&row["assigned"])?;
     let assigned: Vec<&str> = match &plan.to {
         Target::Pods { pods, .. } => pods.iter().map(|pod| &**pod).collect(),
         Target::ClusterIp(_) => Vec::new(),
@@ -117,8 +117,8 @@ pub(super) fn rule(name: &Value) -> Verdict<Rule> {
 
 /// A set of destinations; null stands for none.
 pub(super) fn destinations(value: &Value) -> Verdict<BTreeSet<Destination>> {
-    let texts: Option<Vec<String>> = part(value)?;
-    Ok(texts.unwrap_or_default().into_iter().map(Destination::from).collect())
+    let texts: Vec<String> = parts(value)?;
+    Ok(texts.into_iter().map(Destination::from).collect())
 }
 
 fn numbered(n: u32) -> Destination {
@@ -133,17 +133,18 @@ fn backends(step: &Value) -> Verdict<Backends> {
 }
 
 fn subsets(object: &Value) -> Verdict<Vec<Subset>> {
-    let subsets = if object.is_null() { &[] } else { list(object)? };
+    let subsets: Vec<Value> = parts(object)?;
     subsets.iter().map(subset).collect()
 }
 
 fn subset(value: &Value) -> Verdict<Subset> {
     let addresses = |value: &Value| -> Verdict<_> {
-        let texts: Option<Vec<String>> = part(value)?;
-        Ok(texts.unwrap_or_default().into_iter().map(Into::into).collect())
+        let texts: Vec<String> = parts(value)?;
+        Ok(texts.into_iter().map(Into::into).collect())
     };
     let mut ports = Vec::new();
-    for port in value.get("ports").filter(|ports| !ports.is_null()).map_or(Ok(&[][..]), list)? {
+    let values: Vec<Value> = parts(&value["ports"])?;
+    for port in &values {
         ports.push(Port { name: part::<String>(&port["name"])?.into(), number: part(&port["port"])? });
     }
     Ok(Subset { ports, ready: addresses(&value["ready"])?, not_ready: addresses(&value["not_ready"])? })

@@ -1,7 +1,7 @@
 //! `activator/lb`: which pod a request goes to.
 
 use super::capacity::rule;
-use super::row::{Verdict, differs, int, list, located, part, same};
+use super::row::{Verdict, differs, int, list, located, part, parts, same};
 use policy::compat::Compat;
 use policy::pick::{Candidate, Rule, pick};
 use serde_json::Value;
@@ -51,9 +51,9 @@ impl Revision {
                 }
             }
             Some("targets") => {
-                let names: Option<Vec<String>> = part(&op["targets"])?;
+                let names: Vec<String> = parts(&op["targets"])?;
                 let position = |name: &String| self.pods.iter().position(|pod| pod.name == *name);
-                let found: Option<_> = names.unwrap_or_default().iter().map(position).collect();
+                let found: Option<_> = names.iter().map(position).collect();
                 let Some(found) = found else { return differs("malformed row: a target is no pod") };
                 self.targets = found;
             }

@@ -1,7 +1,7 @@
 //! `activator/probe`: which pods are asked, and what comes of their answers.
 
 use super::capacity::destinations;
-use super::row::{Verdict, at, differs, list, located, part, same};
+use super::row::{Verdict, at, differs, list, located, part, parts, same};
 use policy::backends::{Backends, Destination};
 use policy::compat::Compat;
 use policy::endpoints::Listed;
@@ -93,7 +93,7 @@ fn answer(text: &Value) -> Verdict<Answer> {
 }
 
 fn updates(value: &Value) -> Verdict<Vec<Backends>> {
-    let updates = if value.is_null() { &[] } else { list(value)? };
+    let updates: Vec<Value> = parts(value)?;
     updates.iter().map(update).collect()
 }
 

@@ -1,7 +1,7 @@
 //! `activator/sks`: which activators serve a revision and how many, and the
 //! name of its private service.
 
-use super::row::{Miss, Verdict, float, part, same};
+use super::row::{Miss, Verdict, float, part, parts, same};
 use policy::compat::Compat;
 use policy::names::private_service;
 use policy::revision::ScaleSpec;
@@ -22,10 +22,10 @@ pub(super) fn judge(row: &Value, _mode: Compat) -> Verdict {
 }
 
 fn subset(row: &Value) -> Verdict {
-    let addresses: Vec<String> = part(&row["activators"])?;
+    let addresses: Vec<String> = parts(&row["activators"])?;
     let revision: String = part(&row["target"])?;
     let chosen = choose(addresses.iter().map(String::as_str), &revision, part(&row["n"])?);
-    let expected: Vec<String> = part(&row["chosen"])?;
+    let expected: Vec<String> = parts(&row["chosen"])?;
     same("chosen", expected.iter().map(String::as_str).collect(), chosen)
 }
 
