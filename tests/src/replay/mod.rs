@@ -14,19 +14,23 @@
 //! binaries instead, a file at a time ([`cases`]).
 
 mod breaker;
+mod capacity;
 pub mod cases;
 mod collection;
 mod decider_init;
 mod delay_window;
 pub mod files;
 pub mod known;
+mod lb;
 mod options;
 mod pipeline;
+mod probe;
 mod reconcile;
 mod reporter;
 pub mod row;
 mod scale;
 mod scale_to_zero;
+mod sks;
 pub mod spec;
 mod stat_wire;
 mod weighted_coeff;
