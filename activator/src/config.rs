@@ -25,6 +25,30 @@ pub struct Config {
     pub serve: Settings,
     /// Strict: no marks to the sidecar, and the reference's statuses.
     pub compat: Compat,
+    /// Set where it stands behind an ingress; `None` where it is the ingress.
+    pub cluster: Option<Cluster>,
+}
+
+/// What an activator behind the ingress of a cluster knows of its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The end of all service names, such as `cluster.local`.
+    pub domain: Arc<str>,
+    /// Pods are addressed by the name of their private service, for a mesh
+    /// (`enable-mesh-pod-addressability`).
+    pub passthrough: bool,
+    /// What becomes of a request's trace.
+    pub traces: Traces,
+}
+
+/// What becomes of `traceparent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traces {
+    /// It passes as it came; none is invented.
+    Passed,
+    /// The trace goes on, or begins, under a span of ours, and nothing of it
+    /// is recorded.
+    Unsampled,
 }
 
 impl Config {
@@ -39,6 +63,7 @@ impl Config {
             trust,
             serve: Settings::default(),
             compat: Compat::Better,
+            cluster: None,
         }
     }
 }

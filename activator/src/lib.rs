@@ -8,16 +8,22 @@
 
 mod chain;
 mod config;
+mod health;
+pub mod link;
 mod metrics;
 mod offer;
+mod passthrough;
+mod probes;
 mod report;
 mod retire;
 mod revision;
+mod route;
+mod strict;
 mod suspect;
 mod table;
 mod wait;
 
-pub use config::Config;
+pub use config::{Cluster, Config, Traces};
 
 use plumbing::conn::Caller;
 use plumbing::replay::PrefixBudget;
@@ -60,6 +66,7 @@ struct Shared {
     budget: PrefixBudget,
     held: AtomicUsize,
     metrics: metrics::Metrics,
+    health: health::Health,
 }
 
 /// What an activator does for one revision now.
@@ -83,7 +90,20 @@ impl Activator {
         let budget = PrefixBudget::new(config.held_bytes_max);
         let table = table::Table::new(retire::Retirement::new(holding));
         let metrics = metrics::Metrics::new();
-        Activator { shared: Arc::new(Shared { config, table, stats, budget, held: AtomicUsize::new(0), metrics }) }
+        let health = health::Health::new(config.compat);
+        let held = AtomicUsize::new(0);
+        Activator { shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health }) }
+    }
+
+    /// Its kubelet is told from now on that it is on its way out; everybody
+    /// else is served as before.
+    pub fn terminate(&self) {
+        self.shared.health.terminate();
+    }
+
+    /// Whether it reaches its autoscaler is part of its health from now on.
+    pub fn reaches(&self, reach: watch::Receiver<link::Reach>) {
+        self.shared.health.follow(reach);
     }
 
     /// What it does now, one entry a revision.

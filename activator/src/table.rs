@@ -36,6 +36,11 @@ impl Table {
         contents.revisions.get(id).cloned()
     }
 
+    /// A revision by its name.
+    pub(crate) fn revision(&self, id: &RevisionId) -> Option<Arc<Revision>> {
+        self.current.load().revisions.get(id).cloned()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Revision>> {
         let mut all: Vec<Arc<Revision>> = self.current.load().revisions.values().cloned().collect();
         all.sort_by(|a, b| a.id.cmp(&b.id));

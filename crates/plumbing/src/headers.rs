@@ -172,10 +172,9 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
     fields.remove(SERVING_REVISION);
     fields.remove(SERVING_NAMESPACE);
     fields.remove(NETWORK_HASH);
-    if fields.get(ORIGINAL_HOST).is_none_or(|host| host.is_empty())
-        && let Some(host) = host
-    {
-        fields.insert(ORIGINAL_HOST, host);
+    if fields.get(ORIGINAL_HOST).is_none_or(|host| host.is_empty()) {
+        // Also where there is none, as the reference does.
+        fields.insert(ORIGINAL_HOST, host.unwrap_or(HeaderValue::from_static("")));
     }
     // The body is asked for by reading it; the pod need not ask again.
     fields.remove(header::EXPECT);

@@ -7,7 +7,7 @@
 //!
 //! | words | module |
 //! | --- | --- |
-//! | a revision, its limits | [`revision`] |
+//! | a revision, its limits | [`revision`], [`private_name`] |
 //! | what is, what is wanted | [`world`] |
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
@@ -27,6 +27,7 @@ pub mod limit;
 pub mod list;
 pub mod moment;
 pub mod pick;
+pub mod private_name;
 pub mod probe;
 pub mod revision;
 pub mod scale;
