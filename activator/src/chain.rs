@@ -2,7 +2,7 @@
 
 use crate::offer;
 use crate::probes::Probe;
-use crate::revision::{Inside, Pod, Revision};
+use crate::revision::{Inside, Pod, Revision, Sidecar};
 use crate::wait::Waiter;
 use crate::{Activator, Cluster, Traces, passthrough, report, route, strict, suspect};
 use http::header::{EXPECT, HeaderValue};
@@ -198,17 +198,21 @@ enum Sent {
 async fn send(
     activator: &Activator,
     arrival: &Arrival,
-    revision: &Revision,
+    revision: &Arc<Revision>,
     caller: &Caller,
     passage: &Passage,
     begun: &mut Option<Limits>,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { doubt: false } };
-    let nonce = (activator.shared.config.compat == Compat::Better).then(offer::nonce);
+    let better = activator.shared.config.compat == Compat::Better;
+    if better && pod.sidecar == Sidecar::Unknown && revision.ask_for_sidecar(passage.permit.pod()) {
+        let asked = suspect::learn(revision.clone(), passage.permit.pod(), pod.clone(), caller.worker.clone());
+        caller.worker.spawn(asked);
+    }
+    let nonce = (better && pod.sidecar == Sidecar::Ours).then(offer::nonce);
     let (mut request, mut hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
-    let strict = activator.shared.config.compat == Compat::Strict;
-    if strict && request.headers().contains_key(EXPECT) {
+    if !better && request.headers().contains_key(EXPECT) {
         hold = Hold::UntilContinueOr(caller.worker.wheel().sleep(strict::EXPECT_PATIENCE));
     }
     request = addressed(request, revision, activator.shared.config.cluster.as_ref());
@@ -235,7 +239,7 @@ async fn send(
             }
             None => Sent::Answered(Box::new(answer), Box::new(limits)),
         },
-        Err(SendError::NotSent { error }) if whole && !strict => {
+        Err(SendError::NotSent { error }) if whole && better => {
             tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
             Sent::Back { doubt: true }
         }

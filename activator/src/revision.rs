@@ -24,6 +24,8 @@ pub(crate) struct Revision {
     pub(crate) limiter: Limiter,
     number: u64,
     retirement: Arc<Retirement>,
+    /// What is known of the sidecar of a new pod.
+    sidecars: Sidecar,
     state: RwLock<State>,
     meter: Mutex<Meter>,
     /// Set from the first request at zero until a pod is there.
@@ -45,6 +47,21 @@ pub(crate) struct Pod {
     pub(crate) address: SocketAddr,
     /// True while somebody asks it for its readiness.
     doubted: bool,
+    /// Whose sidecar it has.
+    pub(crate) sidecar: Sidecar,
+}
+
+/// Whose sidecar a pod has: offers are made to ours alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sidecar {
+    /// Nobody has asked.
+    Unknown,
+    /// Somebody asks, or it did not answer.
+    Asked,
+    /// Ours.
+    Ours,
+    /// Another.
+    Stock,
 }
 
 /// A wake-up from zero.
@@ -62,6 +79,7 @@ impl Revision {
         number: u64,
         waiting_max: usize,
         retirement: &Arc<Retirement>,
+        sidecars: Sidecar,
     ) -> Revision {
         let bounds = Bounds { waiting_max, places_max: usize::MAX };
         let rule = Rule::for_limit(view.spec.container_concurrency);
@@ -79,6 +97,7 @@ impl Revision {
             limiter,
             number,
             retirement: retirement.clone(),
+            sidecars,
             state: RwLock::new(state),
             meter: Mutex::new(Meter::new()),
             waking: Mutex::new(None),
@@ -113,7 +132,10 @@ impl Revision {
             });
         }
         for pod in view.ready_pods() {
-            self.add(Pod { name: pod.name.clone(), address: pod.address, doubted: false }, limit);
+            self.add(
+                Pod { name: pod.name.clone(), address: pod.address, doubted: false, sidecar: self.sidecars },
+                limit,
+            );
         }
         self.refuse_if_troubled();
         let first = view.ready_pods().next()?;
@@ -192,6 +214,20 @@ impl Revision {
         let pod = state.pods.get_mut(&key).filter(|pod| !pod.doubted)?;
         pod.doubted = true;
         Some(pod.clone())
+    }
+
+    /// Notes that somebody asks for the sidecar of a pod. True when nobody did.
+    pub(crate) fn ask_for_sidecar(&self, key: PodKey) -> bool {
+        let mut state = self.state.write();
+        let pod = state.pods.get_mut(&key).filter(|pod| pod.sidecar == Sidecar::Unknown);
+        pod.map(|pod| pod.sidecar = Sidecar::Asked).is_some()
+    }
+
+    /// What a pod's sidecar turned out to be.
+    pub(crate) fn learn_sidecar(&self, key: PodKey, sidecar: Sidecar) {
+        if let Some(pod) = self.state.write().pods.get_mut(&key) {
+            pod.sidecar = sidecar;
+        }
     }
 
     /// Ends [`Revision::doubt`].
