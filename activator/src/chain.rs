@@ -1,5 +1,6 @@
 //! The request path of the activator, one function, outermost step first.
 
+use crate::end::{self, End};
 use crate::offer;
 use crate::probes::Probe;
 use crate::revision::{Inside, Pod, Revision, Sidecar};
@@ -11,6 +12,7 @@ use hyper::body::Body as _;
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
+use plumbing::farewell::Farewell;
 use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, Interim, OnUpgrade, Withheld};
 use plumbing::head::Head;
@@ -34,23 +36,13 @@ use tokio::time::Instant;
 const SIDECAR_FIRST: Duration = Duration::from_secs(1);
 
 /// Serves one request. To a gRPC call, an answer of ours is a gRPC status.
-pub(crate) async fn serve(
-    activator: &Activator,
-    shutdown: &Shutdown,
-    caller: &Arc<Caller>,
-    request: Request<Incoming>,
-) -> Response<Body> {
+pub(crate) async fn serve(activator: &Activator, caller: &Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
     let is_grpc = activator.shared.config.compat == Compat::Better && grpc_status::is_call(request.headers());
-    let answer = pass(activator, shutdown, caller, request).await;
+    let answer = pass(activator, caller, request).await;
     if is_grpc { grpc_status::instead_of(answer) } else { answer }
 }
 
-async fn pass(
-    activator: &Activator,
-    shutdown: &Shutdown,
-    caller: &Arc<Caller>,
-    request: Request<Incoming>,
-) -> Response<Body> {
+async fn pass(activator: &Activator, caller: &Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
     let mut arrival = Arrival::of(request, activator, caller);
     if let Some(probe) = &arrival.probe {
         return probe.answer(&activator.shared.health);
@@ -86,7 +78,7 @@ async fn pass(
         let (back, doubt) = match send(activator, &arrival, &revision, caller, &passage, &mut limits).await {
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
-                let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, shutdown);
+                let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, &activator.shared.tunnels);
                 if strict && strict::is_buffered(answer.headers()) {
                     answer.extensions_mut().insert(Withheld);
                 }
@@ -296,8 +288,10 @@ fn carry(
     passage: Passage,
     revision: &Revision,
     caller: &Caller,
-    shutdown: &Shutdown,
+    tunnels: &Shutdown,
 ) -> Response<Body> {
+    let upgrade = headers::upgrade_protocol(response.headers());
+    let websocket = upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let pod_side = if switching { response.body_mut().take_upgraded() } else { None };
     headers::to_client(response.headers_mut(), false, switching);
@@ -312,11 +306,13 @@ fn carry(
     if let Some((client, pod)) = switch.zip(pod_side) {
         let timeouts = later(&revision.spec().timeouts);
         let limits = tunnel::Limits { life: timeouts.upgrade, idle: timeouts.idle };
-        let joined = tunnel::join(client, pod, limits, caller.worker.wheel().clone(), guard);
-        let stop = shutdown.clone();
-        caller.worker.spawn(shutdown.track(async move {
-            tokio::select! { () = joined => {}, () = stop.stopping() => {} }
-        }));
+        let wheel = caller.worker.wheel().clone();
+        if websocket {
+            let pod = Farewell::new(pod, end::leave(tunnels));
+            end::track(tunnels, &caller.worker, tunnel::join(client, pod, limits, wheel, guard), End::Polite);
+        } else {
+            end::track(tunnels, &caller.worker, tunnel::join(client, pod, limits, wheel, guard), End::Cut);
+        }
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();

@@ -19,6 +19,11 @@ pub struct Config {
     pub held_bytes_max: usize,
     /// Longest wait for a slot; never charged to the app's limits.
     pub wait_max: Duration,
+    /// How long requests may go on waiting once the end has begun; then they
+    /// are told so. `None` = as long as their own limits let them.
+    pub drain_wait: Option<Duration>,
+    /// How long upgraded connections may last once the requests have ended.
+    pub tunnel_timeout: Duration,
     /// Whose internal headers are believed.
     pub trust: Trust,
     /// Limits of client connections.
@@ -60,6 +65,8 @@ impl Config {
             held_max: 20_000,
             held_bytes_max: 64 << 20,
             wait_max: Duration::from_secs(300),
+            drain_wait: None,
+            tunnel_timeout: Duration::from_secs(60),
             trust,
             serve: Settings::default(),
             compat: Compat::Better,

@@ -16,6 +16,7 @@ use policy::world::{Path, PodName, RevisionView, Trouble, TroubleKind};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,6 +31,8 @@ pub(crate) struct Revision {
     meter: Mutex<Meter>,
     /// Set from the first request at zero until a pod is there.
     waking: Mutex<Option<Instant>>,
+    /// The average that was reported last, as bits.
+    reported: AtomicU64,
 }
 
 struct State {
@@ -101,6 +104,7 @@ impl Revision {
             state: RwLock::new(state),
             meter: Mutex::new(Meter::new()),
             waking: Mutex::new(None),
+            reported: AtomicU64::new(0),
         }
     }
 
@@ -172,6 +176,11 @@ impl Revision {
             self.remove(key, pod.name);
         }
         self.limiter.update(|admission, woken| admission.refuse_all(Refused::RevisionRemoved, woken));
+    }
+
+    /// Nobody waits any longer: the process ends.
+    pub(crate) fn give_up(&self) {
+        self.limiter.update(|admission, woken| admission.refuse_all(Refused::Draining, woken));
     }
 
     fn refuse_if_troubled(&self) {
@@ -267,7 +276,15 @@ impl Revision {
     }
 
     pub(crate) fn tick(&self) -> Option<MeterReport> {
-        self.meter.lock().tick(clock::now())
+        let report = self.meter.lock().tick(clock::now());
+        let average = report.as_ref().map_or(0.0, |report| report.average_concurrency);
+        self.reported.store(average.to_bits(), Ordering::Relaxed);
+        report
+    }
+
+    /// The average concurrency that was reported last.
+    pub(crate) fn reported(&self) -> f64 {
+        f64::from_bits(self.reported.load(Ordering::Relaxed))
     }
 
     pub(crate) fn load(&self) -> RevisionLoad {

@@ -89,7 +89,12 @@ impl Stage {
         }
         let workers = Workers::only(Worker::here(shutdown, Budget::unlimited()));
         let links = Links { world: seen, workers };
-        tokio::spawn(activator::run(activator.clone(), Sockets { serving: vec![listener] }, links, shutdown.clone()));
+        tokio::spawn(activator::run(
+            activator.clone(),
+            Sockets { serving: vec![listener.into()] },
+            links,
+            shutdown.clone(),
+        ));
         let _ = taken_in.wait_for(|held| held.version >= 1).await;
         Ok(Stage { address, activator, world, pod, pod_address, unborn, _reach: reach })
     }
