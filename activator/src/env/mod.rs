@@ -8,7 +8,7 @@ mod domain;
 mod tests;
 
 use crate::config::{Cluster, Config, Traces};
-use crate::link;
+use crate::link::{self, Wire};
 use plumbing::duration;
 use plumbing::env::Env;
 use plumbing::telemetry::Format;
@@ -119,15 +119,16 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
         traces: env.own("ZEROSCALE_TRACE_CONTEXT", traces).unwrap_or(Traces::Passed),
     });
     bounds(env, &mut config);
-    let autoscaler = env.own("ZEROSCALE_AUTOSCALER", authority);
-    let autoscaler = autoscaler.unwrap_or_else(|| format!("autoscaler.{namespace}.svc.{domain}:{AUTOSCALER}"));
+    let (wire, autoscaler) = env
+        .own("ZEROSCALE_AUTOSCALER", autoscaler)
+        .unwrap_or_else(|| (Wire::Websocket, format!("autoscaler.{namespace}.svc.{domain}:{AUTOSCALER}")));
     idle_connections(env);
     Settings {
         config,
         pod_ip,
         ports: ports(env, compat),
         tls: certificates(env, compat),
-        link: link::Settings { autoscaler, compat },
+        link: link::Settings { autoscaler, wire, compat },
         platform: platform(env),
         probing: Probing {
             timeout: reference_duration(env, "PROBE_TIMEOUT").unwrap_or(Duration::from_millis(300)),
@@ -239,6 +240,14 @@ fn traces(text: &str) -> Result<Traces, String> {
         "pass" => Ok(Traces::Passed),
         "continue" => Ok(Traces::Unsampled),
         _ => Err(format!("`{text}` is neither `pass` nor `continue`")),
+    }
+}
+
+/// `HOST:PORT` of a websocket, or `grpc://HOST:PORT`.
+fn autoscaler(text: &str) -> Result<(Wire, String), String> {
+    match text.strip_prefix("grpc://") {
+        Some(rest) => Ok((Wire::Grpc, authority(rest)?)),
+        None => Ok((Wire::Websocket, authority(text.strip_prefix("ws://").unwrap_or(text))?)),
     }
 }
 

@@ -101,11 +101,17 @@ fn our_own_settings_are_read() {
         ("ZEROSCALE_HTTP_PORT", "0"),
         ("ZEROSCALE_HTTP2_PORT", "0"),
     ]);
-    assert_eq!(settings.link, link::Settings { autoscaler: "[::1]:81".into(), compat: Compat::Strict });
+    assert_eq!(
+        settings.link,
+        link::Settings { autoscaler: "[::1]:81".into(), wire: Wire::Websocket, compat: Compat::Strict }
+    );
     assert!(settings.config.trust == Trust::everybody(), "strict mode believes everybody");
     let cluster = Cluster { domain: "c.example".into(), passthrough: true, traces: Traces::Unsampled };
     assert_eq!(settings.config.cluster, Some(cluster));
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
     assert_eq!(settings.tls.map(|tls| tls.min), Some(tls::Version::Tls12));
     assert_eq!((settings.ports.metrics, settings.ports.http), (None, 0));
+    let ours = with(&[("ZEROSCALE_AUTOSCALER", "grpc://autoscaler:9000")], &[]).map(|settings| settings.link);
+    let link = ours.unwrap_or_else(|faults| panic!("{faults:?}"));
+    assert_eq!((link.wire, link.autoscaler.as_str()), (Wire::Grpc, "autoscaler:9000"));
 }

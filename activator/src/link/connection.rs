@@ -108,15 +108,15 @@ impl Connection {
         let mut came = [0; 4096];
         let pending = &self.out[self.written..];
         tokio::select! {
-            // Whatever is asked for is looked at before the end is.
+            // What can go goes before more is taken in, and all before the end.
             biased;
-            batch = link.stats.next() => match batch {
-                Some(batch) => link.take(batch),
-                None => return Step::Over(Ended::Done),
-            },
             written = self.write.write(pending), if !pending.is_empty() => match written {
                 Ok(written) => self.wrote(written),
                 Err(error) => return Step::Over(Ended::Lost(error.to_string())),
+            },
+            batch = link.stats.next() => match batch {
+                Some(batch) => link.take(batch),
+                None => return Step::Over(Ended::Done),
             },
             read = self.read.read(&mut came) => match read {
                 Ok(0) => return Step::Over(Ended::Lost("the autoscaler closed the connection".to_owned())),
@@ -237,7 +237,7 @@ impl Connection {
 }
 
 /// A batch as it goes out.
-fn message(batch: &StatBatch) -> WireStatMessages {
+pub(super) fn message(batch: &StatBatch) -> WireStatMessages {
     let mut messages = WireStatMessages::from(batch);
     // A poke is about now, however long it waited.
     if !batch.poke && clock::now().since(batch.at) > LATE {

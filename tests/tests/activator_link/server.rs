@@ -15,7 +15,7 @@ use tungstenite::{Message, accept_hdr};
 
 /// What a server does with a connection.
 #[derive(Clone, Copy, Debug)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// Takes everything.
     Serve,
     /// Takes so many messages, closes with this code, and waits for the answer.
@@ -33,7 +33,7 @@ pub enum Manner {
 
 /// What was heard.
 #[derive(Debug, PartialEq)]
-pub enum Heard {
+pub(crate) enum Heard {
     /// A handshake, and the path it was for.
     Connected(String),
     /// A message.
@@ -47,19 +47,19 @@ pub enum Heard {
 }
 
 /// A running server.
-pub struct Server {
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     heard: mpsc::UnboundedReceiver<Heard>,
 }
 
 impl Server {
     /// On a free port: the first connection gets the first manner, and all
     /// after the last get the last.
-    pub fn start(manners: &[Manner]) -> Server {
+    pub(crate) fn start(manners: &[Manner]) -> Server {
         Server::on(TcpListener::bind("127.0.0.1:0").unwrap(), manners)
     }
 
-    pub fn on(listener: TcpListener, manners: &[Manner]) -> Server {
+    pub(crate) fn on(listener: TcpListener, manners: &[Manner]) -> Server {
         let (tell, heard) = mpsc::unbounded_channel();
         let address = listener.local_addr().unwrap();
         let manners = manners.to_vec();
@@ -77,7 +77,7 @@ impl Server {
     }
 
     /// The next thing that was heard, pings aside.
-    pub async fn next(&mut self) -> Heard {
+    pub(crate) async fn next(&mut self) -> Heard {
         loop {
             match self.any().await {
                 Heard::Ping(_) => {}
@@ -87,12 +87,12 @@ impl Server {
     }
 
     /// The next thing that was heard.
-    pub async fn any(&mut self) -> Heard {
+    pub(crate) async fn any(&mut self) -> Heard {
         tokio::time::timeout(2 * PATIENCE, self.heard.recv()).await.expect("nothing was heard").expect("it serves")
     }
 
     /// The next message.
-    pub async fn stats(&mut self) -> WireStatMessages {
+    pub(crate) async fn stats(&mut self) -> WireStatMessages {
         loop {
             if let Heard::Stats(stats) = self.next().await {
                 return stats;
@@ -101,7 +101,7 @@ impl Server {
     }
 
     /// Whether there is nothing to be heard for a while.
-    pub async fn is_silent(&mut self, span: Duration) -> bool {
+    pub(crate) async fn is_silent(&mut self, span: Duration) -> bool {
         tokio::time::timeout(span, self.next()).await.is_err()
     }
 }
