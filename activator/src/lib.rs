@@ -8,19 +8,29 @@
 
 mod chain;
 mod config;
+mod end;
+pub mod env;
+mod exposition;
+mod health;
+pub mod link;
 mod metrics;
 mod offer;
+mod passthrough;
+mod probes;
 mod report;
 mod retire;
 mod revision;
+mod route;
+mod strict;
 mod suspect;
 mod table;
 mod wait;
 
-pub use config::Config;
+pub use config::{Cluster, Config, Traces};
 
 use plumbing::conn::Caller;
 use plumbing::replay::PrefixBudget;
+use plumbing::serve::Port;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::worker::Workers;
@@ -30,13 +40,12 @@ use policy::revision::RevisionId;
 use policy::world::{Holding, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// What an activator listens on.
 pub struct Sockets {
-    /// Requests: HTTP/1 and h2c.
-    pub serving: Vec<TcpListener>,
+    /// Requests: HTTP/1 and HTTP/2, in the clear or under TLS.
+    pub serving: Vec<Port>,
 }
 
 /// What an activator is joined to.
@@ -60,6 +69,9 @@ struct Shared {
     budget: PrefixBudget,
     held: AtomicUsize,
     metrics: metrics::Metrics,
+    health: health::Health,
+    /// Ends upgraded connections: asked politely first, then dropped.
+    tunnels: Shutdown,
 }
 
 /// What an activator does for one revision now.
@@ -83,7 +95,27 @@ impl Activator {
         let budget = PrefixBudget::new(config.held_bytes_max);
         let table = table::Table::new(retire::Retirement::new(holding));
         let metrics = metrics::Metrics::new();
-        Activator { shared: Arc::new(Shared { config, table, stats, budget, held: AtomicUsize::new(0), metrics }) }
+        let health = health::Health::new(config.compat);
+        let held = AtomicUsize::new(0);
+        Activator {
+            shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels: Shutdown::new() }),
+        }
+    }
+
+    /// Its kubelet is told from now on that it is on its way out; everybody
+    /// else is served as before.
+    pub fn terminate(&self) {
+        self.shared.health.terminate();
+    }
+
+    /// Whether it reaches its autoscaler is part of its health from now on.
+    pub fn reaches(&self, reach: watch::Receiver<link::Reach>) {
+        self.shared.health.follow(reach);
+    }
+
+    /// Its metrics by revision, in the text form of Prometheus.
+    pub fn exposition(&self) -> String {
+        exposition::text(&self.shared.table.all())
     }
 
     /// What it does now, one entry a revision.
@@ -101,10 +133,10 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
     let mut serving = Vec::new();
     for listener in sockets.serving {
         let handler = {
-            let (activator, shutdown) = (activator.clone(), shutdown.clone());
+            let activator = activator.clone();
             move |caller: Arc<Caller>, request| {
-                let (activator, shutdown) = (activator.clone(), shutdown.clone());
-                async move { chain::serve(&activator, &shutdown, &caller, request).await as http::Response<Body> }
+                let activator = activator.clone();
+                async move { chain::serve(&activator, &caller, request).await as http::Response<Body> }
             }
         };
         let served = serve::serve(listener, links.workers.clone(), settings.clone(), shutdown.clone(), handler);
@@ -114,9 +146,10 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
         let _ = listener.await;
     }
     tokio::select! {
-        () = shutdown.finished() => {}
+        () = end::finish(&activator, &shutdown) => {}
         () = shutdown.stopping() => {}
     }
+    activator.shared.tunnels.stop();
     following.abort();
     reporting.abort();
 }

@@ -106,7 +106,7 @@ pub(crate) fn start(
     let front = Shutdown::new();
     let activator = Activator::new(activator_config(&settings), sink, holding);
     let links = activator::Links { world: world.clone(), workers };
-    let sockets = activator::Sockets { serving: vec![listener] };
+    let sockets = activator::Sockets { serving: vec![listener.into()] };
     let served = tokio::spawn(activator::run(activator.clone(), sockets, links, front.clone()));
 
     Ok(Floor {

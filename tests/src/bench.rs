@@ -74,7 +74,7 @@ pub async fn bench(limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
     let activator = Activator::new(config, sink, holding);
     let workers = Workers::only(Worker::here(&shutdown, Budget::unlimited()));
     let links = Links { world: seen, workers };
-    let sockets = Sockets { serving: vec![listener] };
+    let sockets = Sockets { serving: vec![listener.into()] };
     let ended = tokio::spawn(activator::run(activator.clone(), sockets, links, shutdown.clone()));
     let spec = spec(limit);
     let bench = Bench { address, activator, world, holding: holding_seen, stats, shutdown, ended, spec };

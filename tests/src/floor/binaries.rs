@@ -32,6 +32,15 @@ pub fn queue_proxy() -> anyhow::Result<PathBuf> {
     find(&PATH, "queue-proxy", "queue-proxy")
 }
 
+/// `activator`.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn activator() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, "activator", "activator")
+}
+
 /// The app of `tests::testapp`.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, lb, pipeline, probe, reconcile,
+    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, http, lb, pipeline, probe, reconcile,
     reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
@@ -13,11 +13,12 @@ use std::path::Path;
 /// Judges one row in one mode.
 pub type Judge = fn(&Value, Compat) -> Verdict;
 
-/// Drives the shipped binaries through all rows of a file.
+/// Drives a whole component through all rows of a file, over sockets.
 pub type Driver = fn(&Path, &Options, &mut dyn Write) -> io::Result<Tally>;
 
 /// Folder, file, and what drives its rows.
-pub const DRIVEN: &[(&str, &str, Driver)] = &[("queue-proxy", "cases.jsonl", cases::drive)];
+pub const DRIVEN: &[(&str, &str, Driver)] =
+    &[("activator", "http.jsonl", http::drive), ("queue-proxy", "cases.jsonl", cases::drive)];
 
 /// Folder, file, and what judges its rows.
 pub const JUDGED: &[(&str, &str, Judge)] = &[

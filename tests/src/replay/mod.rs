@@ -11,7 +11,8 @@
 //! rows of a file.
 //!
 //! Rows that describe what happens on sockets are driven against the shipped
-//! binaries instead, a file at a time ([`cases`]).
+//! binaries instead, a file at a time ([`cases`]), or against the activator
+//! in this process ([`http`]).
 
 mod breaker;
 mod capacity;
@@ -20,6 +21,7 @@ mod collection;
 mod decider_init;
 mod delay_window;
 pub mod files;
+pub mod http;
 pub mod known;
 mod lb;
 mod options;
