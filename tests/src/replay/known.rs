@@ -2,8 +2,8 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, http, lb, pipeline, probe, reconcile,
-    reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
+    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, http, lb, pipeline, probe,
+    reconcile, reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
 use serde_json::Value;
