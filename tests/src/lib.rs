@@ -6,6 +6,8 @@ pub mod campaign;
 pub mod cluster;
 pub mod cost;
 pub mod floor;
+pub mod front;
+pub mod held;
 pub mod fuzz;
 pub mod lags;
 pub mod pod_end;

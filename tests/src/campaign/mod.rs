@@ -10,6 +10,7 @@ mod cold_start;
 mod cost;
 mod early_answers;
 mod fuzz;
+mod held;
 mod kills;
 mod leavers;
 mod pod_end;
@@ -46,6 +47,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "leavers", about: leavers::ABOUT, run: leavers::run },
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
+    Campaign { name: "held", about: held::ABOUT, run: held::run },
     Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },
     Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
     Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },

@@ -50,6 +50,15 @@ pub fn testapp() -> anyhow::Result<PathBuf> {
     find(&PATH, env!("CARGO_PKG_NAME"), "testapp")
 }
 
+/// The activator of `tests::front`.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn front() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, env!("CARGO_PKG_NAME"), "front")
+}
+
 fn find(found: &Found, package: &str, name: &str) -> anyhow::Result<PathBuf> {
     let found = found.get_or_init(|| look(package, name).map_err(|error| format!("{error:#}")));
     found.clone().map_err(anyhow::Error::msg)
