@@ -36,14 +36,23 @@ use tokio::time::Instant;
 const SIDECAR_FIRST: Duration = Duration::from_secs(1);
 
 /// Serves one request. To a gRPC call, an answer of ours is a gRPC status.
-pub(crate) async fn serve(activator: &Activator, caller: &Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
+///
+/// A request that waits is to cost little: its head is in a box from the
+/// beginning, since what a future is given stays a part of it to the end.
+pub(crate) fn serve(
+    activator: Activator,
+    caller: Arc<Caller>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Response<Body>> + Send {
     let is_grpc = activator.shared.config.compat == Compat::Better && grpc_status::is_call(request.headers());
-    let answer = pass(activator, caller, request).await;
-    if is_grpc { grpc_status::instead_of(answer) } else { answer }
+    let arrival = Box::new(Arrival::of(request, &activator, &caller));
+    async move {
+        let answer = pass(&activator, &caller, arrival).await;
+        if is_grpc { grpc_status::instead_of(answer) } else { answer }
+    }
 }
 
-async fn pass(activator: &Activator, caller: &Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
-    let mut arrival = Arrival::of(request, activator, caller);
+async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arrival>) -> Response<Body> {
     if let Some(probe) = &arrival.probe {
         return probe.answer(&activator.shared.health);
     }
@@ -75,7 +84,9 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, request: Request<Inco
         }
     };
     loop {
-        let (back, doubt) = match send(activator, &arrival, &revision, caller, &passage, &mut limits).await {
+        // In a box, so that it takes no room in those that wait.
+        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, &mut limits)).await;
+        let (back, doubt) = match sent {
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
                 let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, &activator.shared.tunnels);

@@ -30,11 +30,11 @@ pub use config::{Cluster, Config, Traces};
 
 use plumbing::conn::Caller;
 use plumbing::replay::PrefixBudget;
+use plumbing::serve;
 use plumbing::serve::Port;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::worker::Workers;
-use plumbing::{body::Body, serve};
 use policy::moment::Moment;
 use policy::revision::RevisionId;
 use policy::world::{Holding, Snapshot};
@@ -134,10 +134,7 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
     for listener in sockets.serving {
         let handler = {
             let activator = activator.clone();
-            move |caller: Arc<Caller>, request| {
-                let activator = activator.clone();
-                async move { chain::serve(&activator, &caller, request).await as http::Response<Body> }
-            }
+            move |caller: Arc<Caller>, request| chain::serve(activator.clone(), caller, request)
         };
         let served = serve::serve(listener, links.workers.clone(), settings.clone(), shutdown.clone(), handler);
         serving.push(tokio::spawn(served));

@@ -48,7 +48,7 @@ impl Program {
         let (tell, lines) = mpsc::channel();
         let errors = BufReader::new(child.stderr.take().unwrap());
         std::thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut address = |name: &str| loop {
+        let address = |name: &str| loop {
             let line = lines.recv_timeout(PATIENCE).expect("it listens");
             let line: serde_json::Value = serde_json::from_str(&line).expect("a line of JSON");
             if line["message"] == "listening" && line["name"] == name {

@@ -5,7 +5,8 @@ use super::{Arguments, Failure, Tally};
 use crate::held::{self, Size, Speaks};
 use std::io::Write;
 
-pub(super) const ABOUT: &str = "what a request that is held at zero costs in memory, and how fast a crowd is answered after the wake
+pub(super) const ABOUT: &str =
+    "what a request that is held at zero costs in memory, and how fast a crowd is answered after the wake
     --http1 N       clients with a connection each (15000)
     --http2 N       streams, 250 on a connection (100000)";
 
