@@ -17,6 +17,7 @@ mod metrics;
 mod offer;
 mod passthrough;
 mod probes;
+mod repeat;
 mod report;
 mod retire;
 mod revision;
@@ -35,12 +36,13 @@ use plumbing::serve::Port;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::worker::Workers;
+use policy::compat::Compat;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
 use policy::world::{Holding, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// What an activator listens on.
 pub struct Sockets {
@@ -72,6 +74,8 @@ struct Shared {
     health: health::Health,
     /// Ends upgraded connections: asked politely first, then dropped.
     tunnels: Shutdown,
+    /// A revision has its first request at zero.
+    poked: Notify,
 }
 
 /// What an activator does for one revision now.
@@ -96,9 +100,9 @@ impl Activator {
         let table = table::Table::new(retire::Retirement::new(holding));
         let metrics = metrics::Metrics::new();
         let health = health::Health::new(config.compat);
-        let held = AtomicUsize::new(0);
+        let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
         Activator {
-            shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels: Shutdown::new() }),
+            shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels, poked }),
         }
     }
 
@@ -127,6 +131,9 @@ impl Activator {
 /// Serves until `shutdown` drains and the last request has ended; returns
 /// then, at the latest at the second stage.
 pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown: Shutdown) {
+    // The reference tells once.
+    let repeating = (activator.shared.config.compat == Compat::Better)
+        .then(|| tokio::spawn(repeat::run(activator.clone(), links.world.clone())));
     let following = tokio::spawn(table::follow(activator.clone(), links.world));
     let reporting = tokio::spawn(report::run(activator.clone()));
     let settings = activator.shared.config.serve.clone();
@@ -147,6 +154,9 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
         () = shutdown.stopping() => {}
     }
     activator.shared.tunnels.stop();
+    if let Some(repeating) = repeating {
+        repeating.abort();
+    }
     following.abort();
     reporting.abort();
 }
