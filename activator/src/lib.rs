@@ -101,9 +101,7 @@ impl Activator {
         let metrics = metrics::Metrics::new();
         let health = health::Health::new(config.compat);
         let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
-        Activator {
-            shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels, poked }),
-        }
+        Activator { shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels, poked }) }
     }
 
     /// Its kubelet is told from now on that it is on its way out; everybody

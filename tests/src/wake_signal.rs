@@ -102,7 +102,7 @@ fn start(revisions: usize) -> anyhow::Result<Running> {
             let (holding, mut taken_in) = watch::channel(Arc::new(Holding::default()));
             let workers = Workers::only(Worker::here(&stop, Budget::unlimited()));
             let activator = Activator::new(Config::new("activator", Trust::nobody()), sink, holding);
-            let sockets = Sockets { serving: vec![listener] };
+            let sockets = Sockets { serving: vec![listener.into()] };
             let links = Links { world: seen, workers };
             let running = activator::run(activator, sockets, links, stop);
             let tell = async {

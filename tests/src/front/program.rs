@@ -25,6 +25,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+/// For what is said when the time is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// An unfit command line.
 const USAGE: u8 = 64;
 
@@ -75,7 +77,9 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 async fn serve(options: Options) -> std::io::Result<()> {
     let (_, budget) = fds::raise()?;
     let mut term = signal(SignalKind::terminate())?;
+    let patience = Duration::from_millis(options.shutdown_timeout);
     let mut bench = bench_within(budget, options.limit, |config| {
+        (config.drain_wait, config.tunnel_timeout) = (Some(patience), patience);
         if let Some(max) = options.held_max {
             (config.held_max, config.held_per_revision_max) = (max, max);
         }
@@ -104,10 +108,8 @@ async fn serve(options: Options) -> std::io::Result<()> {
         }
     }
     bench.shutdown.drain();
-    let mut ended = bench.ended;
-    if timeout(Duration::from_millis(options.shutdown_timeout), &mut ended).await.is_err() {
+    if timeout(patience + LAST_WORDS, bench.ended).await.is_err() {
         bench.shutdown.stop();
-        let _ = ended.await;
     }
     Ok(())
 }
