@@ -61,11 +61,14 @@ fn main() -> ExitCode {
 /// Serves until a signal, drains, and is done; a second signal ends at once.
 async fn serve(settings: Settings) -> ExitCode {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting the activator");
-    let started = start(&settings);
-    let (mut signals, running) = match (Signals::new(), started) {
-        (Ok(signals), Ok(running)) => (signals, running),
-        (Err(error), _) => return not_brought_up(&error.to_string()),
-        (_, Err(error)) => return not_brought_up(&error),
+    // Before anybody can know that it runs, and end it.
+    let mut signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(error) => return not_brought_up(&error.to_string()),
+    };
+    let running = match start(&settings) {
+        Ok(running) => running,
+        Err(error) => return not_brought_up(&error),
     };
     signals.next().await;
     tracing::info!(settle = duration::text(settings.settle), "asked to end: going on until nobody sends requests here");

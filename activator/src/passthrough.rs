@@ -5,12 +5,12 @@ use http::header::HeaderValue;
 use http::request::Parts;
 use plumbing::headers::PASSTHROUGH;
 use plumbing::target;
-use policy::private_name::private_service;
+use policy::names::passthrough_host;
 use policy::revision::RevisionId;
 
 /// Marks a request to a pod of this revision.
 pub(crate) fn mark(parts: &mut Parts, revision: &RevisionId) {
-    let host = format!("{}.{}", private_service(&revision.name), revision.namespace);
+    let host = passthrough_host(&revision.name, &revision.namespace);
     if let Ok(host) = HeaderValue::from_str(&host) {
         target::to_host(parts, host);
     }

@@ -170,7 +170,7 @@ async fn an_unknown_revision_is_told_in_the_references_words_and_side_ports_are_
 
 #[tokio::test]
 async fn when_asked_to_end_it_goes_on_for_the_quiet_time_and_then_ends_with_zero() {
-    let mut program = Program::start(&[("ZEROSCALE_DRAIN_SETTLE", "700ms")]);
+    let mut program = Program::start(&[("ZEROSCALE_DRAIN_SETTLE", "3s")]);
     program.signal(Signal::TERM);
     let mut told = String::new();
     while !told.contains("received SIGTERM from kubelet") {
@@ -178,6 +178,7 @@ async fn when_asked_to_end_it_goes_on_for_the_quiet_time_and_then_ends_with_zero
         assert!(told.starts_with("HTTP/1.1 500 "), "{told}");
     }
     assert!(ask(program.http, PROBE).await.ends_with("activator"), "an autoscaler is answered still");
+    assert_eq!(program.child.try_wait().unwrap(), None);
     assert_eq!(program.exit_code().await, Some(0));
 }
 

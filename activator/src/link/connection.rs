@@ -142,7 +142,7 @@ impl Connection {
 
     /// Looks at what was said.
     fn listen(&mut self) -> Result<(), String> {
-        while let Some(said) = self.reader.next().map_err(|broken| self.object(&broken.to_string()))? {
+        while let Some(said) = self.reader.said().map_err(|broken| self.object(&broken.to_string()))? {
             match said {
                 Said::Message => {}
                 Said::Ping(payload) => self.frames.put(&mut self.out, Kind::Pong, &payload),

@@ -1,8 +1,8 @@
-//! Stats and pokes to the autoscaler, over one websocket ([`connection`]) or,
-//! to one of ours, by gRPC calls over one connection ([`push`]).
+//! Stats and pokes to the autoscaler, over one websocket (`connection`) or,
+//! to one of ours, by gRPC calls over one connection (`push`).
 //!
 //! One task sends, so batches never change their order. While there is no
-//! connection they wait ([`backlog`]). A poke is kept until an answered ping
+//! connection they wait (`backlog`). A poke is kept until an answered ping
 //! shows that it has arrived, and sent again over the next connection
 //! otherwise: it may arrive twice, and is never lost.
 //!

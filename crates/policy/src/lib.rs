@@ -7,7 +7,7 @@
 //!
 //! | words | module |
 //! | --- | --- |
-//! | a revision, its limits | [`revision`], [`private_name`] |
+//! | a revision, its limits | [`revision`] |
 //! | what is, what is wanted | [`world`] |
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
@@ -35,7 +35,6 @@ mod md5;
 pub mod moment;
 pub mod names;
 pub mod pick;
-pub mod private_name;
 pub mod probe;
 pub mod probing;
 pub mod revision;

@@ -125,7 +125,7 @@ impl Reader {
     ///
     /// # Errors
     /// When it is against the protocol: nothing after it can be read.
-    pub fn next(&mut self) -> Result<Option<Said>, Broken> {
+    pub fn said(&mut self) -> Result<Option<Said>, Broken> {
         let [first, second, ..] = self.came[..] else { return Ok(None) };
         if first & RESERVED != 0 {
             return Err(Broken("a reserved bit is set"));
@@ -215,7 +215,7 @@ mod tests {
         let (mut reader, mut said) = (Reader::default(), Vec::new());
         for bytes in bytes.chunks(chunk) {
             reader.feed(bytes);
-            while let Some(one) = reader.next()? {
+            while let Some(one) = reader.said()? {
                 said.push(one);
             }
         }

@@ -1,8 +1,8 @@
 //! `activator/http`: requests as raw bytes to the activator, over sockets.
 //!
 //! Each row gets an activator of its own in this process, on a free port
-//! ([`stage`]), with pods that follow a script ([`pod`]). What came of it is
-//! compared with the recording ([`compare`]) or, where the original is not to
+//! (`stage`), with pods that follow a script (`pod`). What came of it is
+//! compared with the recording (`compare`) or, where the original is not to
 //! be matched, looked at by named checks ([`better`]). Several rows run at
 //! once.
 
