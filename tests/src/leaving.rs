@@ -172,7 +172,7 @@ async fn app(shared: Shared) -> SocketAddr {
         let shared = shared.clone();
         async move {
             let mut conn = Conn::over(stream);
-            while let Ok(head) = conn.head().await {
+            if let Ok(head) = conn.head().await {
                 let id = head.get("x-id").unwrap_or_default().to_owned();
                 shared.lock().seen.push((id, Instant::now()));
                 // Reads on, to see when it is given up.
