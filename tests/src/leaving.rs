@@ -177,8 +177,8 @@ async fn app(shared: Shared) -> SocketAddr {
                 shared.lock().seen.push((id, Instant::now()));
                 // Reads on, to see when it is given up.
                 tokio::select! {
-                    () = sleep(APP_TAKES) => return,
-                    () = async { while matches!(conn.more().await, Ok(1..)) {} } => return,
+                    () = sleep(APP_TAKES) => {}
+                    () = async { while matches!(conn.more().await, Ok(1..)) {} } => {}
                 }
             }
         }
