@@ -107,7 +107,7 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     }
     let allowed = KNOWN * size.slack;
     let late = |(id, at): &&(String, Instant)| known.left.get(id).is_some_and(|left| *at > *left + allowed);
-    report.tell("requests that the app got", known.seen.len());
+    report.holds("requests that the app got, some of each wave", known.seen.len() >= wave as usize, known.seen.len());
     report.count("of them for clients that had left", known.seen.iter().filter(late).count(), 0);
     report.count("held or in flight at the end", end.held + end.in_flight, 0);
     let growth = 100.0 * (memory.late() as f64 / memory.early() as f64 - 1.0);
@@ -149,7 +149,10 @@ fn watch(mut chain: Chain, size: Size, shared: Shared) -> JoinHandle<Option<Watc
                 wrong.push((there, load));
             }
         }
-        Some(Watched { looks, wrong, memory, end: front.load().ok()? })
+        let end = front.load().ok()?;
+        // Also what is not looked at has to live until here.
+        drop(chain);
+        Some(Watched { looks, wrong, memory, end })
     })
 }
 

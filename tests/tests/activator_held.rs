@@ -1,9 +1,8 @@
-//! Crowds at the activator: held at zero, woken, and leaving (the campaigns
-//! `held`, `leaving` and `wake-signal` at a reduced size).
+//! Crowds at the activator: held at zero, and woken (the campaigns `held` and
+//! `wake-signal` at a reduced size; `leaving` is a campaign alone).
 
-use std::time::Duration;
 use tests::held::{self, Size, Speaks};
-use tests::{leaving, wake_signal};
+use tests::wake_signal;
 
 /// The limits of the full size, and a half more: what is made once weighs more
 /// in a smaller crowd.
@@ -19,12 +18,6 @@ async fn a_request_that_is_held_costs_little_and_is_answered_http1() {
 #[tokio::test]
 async fn a_request_that_is_held_costs_little_and_is_answered_http2() {
     held::run(size(Speaks::Http2, 10_000, 5)).await.unwrap().assert();
-}
-
-#[tokio::test]
-async fn crowds_that_leave_cost_nothing_and_nothing_is_sent_for_them() {
-    let size = leaving::Size { time: Duration::from_secs(8), warm: Duration::from_secs(2), slack: 4 };
-    leaving::run(size).await.unwrap().assert();
 }
 
 #[test]
