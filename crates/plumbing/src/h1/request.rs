@@ -126,7 +126,9 @@ fn target_of(method: &Method, raw: Bytes, fields: &mut HeaderMap) -> Result<(Uri
             let host = authority.as_str();
             let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
             fields.insert(HOST, HeaderValue::from_str(host).map_err(|_| Malformed::Request(""))?);
-            Ok(uri.path_and_query().cloned().map_or(Uri::from_static("/"), Uri::from))
+            // One without a path has an empty one there, which means the root.
+            let path = uri.path_and_query().filter(|path| path.as_str() != "/").cloned();
+            Ok(path.map_or(Uri::from_static("/"), Uri::from))
         }
         _ => Err(Malformed::Request("")),
     }?;
