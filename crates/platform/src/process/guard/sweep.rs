@@ -13,7 +13,8 @@ pub(super) struct Entry {
     /// 0 for what has none.
     parent: i32,
     /// This and the session are None where they began outside our PID
-    /// namespace, as in a container that is entered from without.
+    /// namespace (0: as in a container that is entered from without), and where
+    /// the process is being taken away during the look (-1).
     pub(super) group: Option<Pid>,
     session: Option<Pid>,
     zombie: bool,
@@ -45,8 +46,7 @@ impl Census {
     fn look() -> Census {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         let entries = pids.filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            entry_of(Pid::from_raw(pid)?)
+            entry_of(pid_of(entry.file_name().to_str()?.parse().ok()?)?)
         });
         Census::of(entries)
     }
@@ -94,6 +94,11 @@ fn entry_of(pid: Pid) -> Option<Entry> {
     parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
 }
 
+/// None for 0 and below, on which `Pid::from_raw` panics or stands for nobody.
+fn pid_of(number: i32) -> Option<Pid> {
+    (number > 0).then(|| Pid::from_raw(number))?
+}
+
 /// From the text of /proc/PID/stat. The name, in brackets, may hold anything.
 fn parse(stat: &str) -> Option<Entry> {
     let (pid, rest) = stat.split_once(' ')?;
@@ -101,10 +106,10 @@ fn parse(stat: &str) -> Option<Entry> {
     let state = fields.next()?;
     let mut number = || fields.next()?.parse::<i32>().ok();
     Some(Entry {
-        pid: Pid::from_raw(pid.parse().ok()?)?,
+        pid: pid_of(pid.parse().ok()?)?,
         parent: number()?,
-        group: Pid::from_raw(number()?),
-        session: Pid::from_raw(number()?),
+        group: pid_of(number()?),
+        session: pid_of(number()?),
         zombie: matches!(state, "Z" | "X"),
     })
 }
@@ -175,6 +180,22 @@ mod tests {
         assert_eq!((outer.group, outer.session), (None, None));
         assert_eq!(parse("42 (a"), None);
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn no_number_in_a_stat_is_a_fault() {
+        let numbers = [i32::MIN, -2, -1, 0, 1, i32::MAX];
+        for [pid, parent, group, session] in numbers.iter().flat_map(|a| {
+            let rest = numbers.iter().flat_map(|b| numbers.iter().map(|c| [*b, *c]));
+            rest.map(|[b, c]| [*a, b, c, c]).collect::<Vec<_>>()
+        }) {
+            let entry = parse(&format!("{pid} (a) X {parent} {group} {session} 0 -1"));
+            assert_eq!(entry.is_some(), pid > 0, "{pid}");
+            let named = |found: Option<Pid>| found.map_or(0, Pid::as_raw_pid);
+            let seen = entry.map(|entry| (entry.parent, named(entry.group), named(entry.session)));
+            assert!(seen.is_none_or(|seen| seen == (parent, group.max(0), session.max(0))));
+        }
+        assert_eq!(parse("99999999999 (a) S 1 1 1"), None);
     }
 
     #[test]
