@@ -1,6 +1,5 @@
 //! The request path of the activator, one function, outermost step first.
 
-use crate::end::{self, End};
 use crate::offer;
 use crate::probes::Probe;
 use crate::revision::{Inside, Pod, Revision, Sidecar};
@@ -12,7 +11,6 @@ use hyper::body::Body as _;
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::farewell::Farewell;
 use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, Interim, OnUpgrade, Withheld};
 use plumbing::head::Head;
@@ -90,7 +88,7 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
                 let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, &activator.shared.tunnels);
-                if strict && strict::is_buffered(answer.headers()) {
+                if strict && Withheld::is_due(answer.headers()) {
                     answer.extensions_mut().insert(Withheld);
                 }
                 return answer;
@@ -317,13 +315,7 @@ fn carry(
     if let Some((client, pod)) = switch.zip(pod_side) {
         let timeouts = later(&revision.spec().timeouts);
         let limits = tunnel::Limits { life: timeouts.upgrade, idle: timeouts.idle };
-        let wheel = caller.worker.wheel().clone();
-        if websocket {
-            let pod = Farewell::new(pod, end::leave(tunnels));
-            end::track(tunnels, &caller.worker, tunnel::join(client, pod, limits, wheel, guard), End::Polite);
-        } else {
-            end::track(tunnels, &caller.worker, tunnel::join(client, pod, limits, wheel, guard), End::Cut);
-        }
+        tunnel::open((client, pod), websocket, limits, &caller.worker, tunnels, guard);
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();

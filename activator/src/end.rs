@@ -2,16 +2,13 @@
 //! limits, those that still wait are told at last, then tunnels.
 
 use crate::Activator;
-use plumbing::farewell::Leave;
 use plumbing::shutdown::Shutdown;
-use plumbing::worker::Worker;
-use std::future::{Future, pending};
+use plumbing::tunnel;
+use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long tunnels have to say goodbye.
-const TUNNEL_LAST_WORDS: Duration = Duration::from_millis(500);
 /// How often those are refused that come to wait when nobody is to.
 const GIVE_UP_EVERY: Duration = Duration::from_millis(100);
 
@@ -31,7 +28,7 @@ pub(crate) async fn finish(activator: &Activator, requests: &Shutdown) {
     }
     tunnels.drain();
     let last_words = async {
-        sleep(TUNNEL_LAST_WORDS).await;
+        sleep(tunnel::LAST_WORDS).await;
         tunnels.stop();
         pending::<()>().await;
     };
@@ -52,33 +49,4 @@ async fn give_up(activator: &Activator) {
         }
         sleep(GIVE_UP_EVERY).await;
     }
-}
-
-/// How an upgraded connection ends when it has to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// By itself, when [`leave`] is ready; it has a little time for that.
-    Polite,
-    /// At once.
-    Cut,
-}
-
-/// Runs an upgraded connection.
-pub(crate) fn track(tunnels: &Shutdown, worker: &Worker, tunnel: impl Future<Output = ()> + Send + 'static, end: End) {
-    let over = tunnels.clone();
-    worker.spawn(tunnels.track(async move {
-        let over = async {
-            match end {
-                End::Polite => over.stopping().await,
-                End::Cut => over.draining().await,
-            }
-        };
-        tokio::select! { () = tunnel => {}, () = over => {} }
-    }));
-}
-
-/// Ready when upgraded connections have to end.
-pub(crate) fn leave(tunnels: &Shutdown) -> Leave {
-    let tunnels = tunnels.clone();
-    Box::pin(async move { tunnels.draining().await })
 }

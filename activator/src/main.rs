@@ -13,6 +13,7 @@ use plumbing::fds::{self, Budget};
 use plumbing::listen::listen;
 use plumbing::serve::Port;
 use plumbing::shutdown::Shutdown;
+use plumbing::signals::Signals;
 use plumbing::stats;
 use plumbing::tls::Acceptor;
 use plumbing::worker::Workers;
@@ -24,7 +25,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -70,7 +70,7 @@ async fn serve(settings: Settings) -> ExitCode {
         Ok(running) => running,
         Err(error) => return not_brought_up(&error),
     };
-    signals.next().await;
+    let _ = signals.next().await;
     tracing::info!(settle = duration::text(settings.settle), "asked to end: going on until nobody sends requests here");
     running.activator.terminate();
     let ended = async {
@@ -79,7 +79,7 @@ async fn serve(settings: Settings) -> ExitCode {
     };
     tokio::select! {
         () = ended => ExitCode::SUCCESS,
-        () = signals.next() => ExitCode::FAILURE,
+        _ = signals.next() => ExitCode::FAILURE,
     }
 }
 
@@ -188,23 +188,4 @@ fn open(name: &str, address: SocketAddr) -> Result<TcpListener, String> {
 fn not_brought_up(error: &str) -> ExitCode {
     tracing::error!(error, "the activator cannot be brought up");
     ExitCode::FAILURE
-}
-
-/// TERM and INT, from when it is made.
-struct Signals {
-    term: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals { term: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -1,8 +1,7 @@
 //! What only strict mode does: the reference's answers, its timers and its
 //! buffering, word for word.
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use plumbing::body::Body;
 use plumbing::deadline::Limits;
 use plumbing::reason::Reason;
@@ -51,12 +50,6 @@ pub(crate) async fn within<T>(
 /// A limit of the request has passed.
 pub(crate) fn timed_out(reason: Reason) -> Refusal {
     Refusal::because(reason, TIMEOUT_TEXT)
-}
-
-/// What the reference does not flush piece by piece.
-pub(crate) fn is_buffered(fields: &HeaderMap) -> bool {
-    let streams = fields.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    fields.contains_key(CONTENT_LENGTH) && !streams
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ mod demo;
 mod run;
 mod seats;
 mod settings;
-mod signals;
 mod status;
 
 use clap::Parser;

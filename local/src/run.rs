@@ -3,10 +3,10 @@
 use crate::assemble::{self, Floor};
 use crate::cli::{LogFormat, RunFlags};
 use crate::settings::{self, Settings};
-use crate::signals::{Ending, Signals};
 use crate::{EXIT_USAGE, admin};
 use platform::process::GuardCommand;
 use plumbing::fds::{self, Budget};
+use plumbing::signals::{Ending, Signals};
 use plumbing::telemetry::{self, Format};
 use std::io::Write;
 use std::process::ExitCode;

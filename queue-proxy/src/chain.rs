@@ -3,12 +3,11 @@
 use crate::observe::{End, RequestFacts, Watch};
 use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes, version};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version, request};
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::farewell::Farewell;
 use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, OnUpgrade, Withheld};
 use plumbing::head::Head;
@@ -256,31 +255,20 @@ fn carry(
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
     if let Some((client, app)) = switched {
-        let wheel = caller.worker.wheel().clone();
         let life = sidecar.config.timeouts.upgrade;
         let guard: Guard = Box::new((held, watch.tunnels()));
         let limits = tunnel::Limits { life, idle: sidecar.config.timeouts.idle };
-        if websocket && sidecar.config.compat == Compat::Better {
-            let app = Farewell::new(app, sidecar.leave());
-            sidecar.track_farewell(&caller.worker, tunnel::join(client, app, limits, wheel, guard));
-        } else {
-            sidecar.track(&caller.worker, tunnel::join(client, app, limits, wheel, guard));
-        }
+        let polite = websocket && sidecar.config.compat == Compat::Better;
+        tunnel::open((client, app), polite, limits, &caller.worker, &sidecar.tunnels, guard);
         return Response::from_parts(parts, Body::empty());
     }
-    if sidecar.config.compat == Compat::Strict && is_buffered(&parts.headers) {
+    if sidecar.config.compat == Compat::Strict && Withheld::is_due(&parts.headers) {
         parts.extensions.insert(Withheld);
     }
     limits.answered();
     let guard: Guard = Box::new(held);
     let body = Body::carried(received, Origin::App { grpc: is_grpc }, limits, guard);
     watch.passes_on(Response::from_parts(parts, body))
-}
-
-/// What the reference does not flush piece by piece.
-fn is_buffered(fields: &HeaderMap) -> bool {
-    let streams = fields.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    fields.contains_key(CONTENT_LENGTH) && !streams
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.

@@ -4,6 +4,7 @@
 
 use crate::sidecar::Sidecar;
 use plumbing::shutdown::Shutdown;
+use plumbing::tunnel;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -13,8 +14,6 @@ use tokio::time::sleep;
 const HOOK_ANSWERS: Duration = Duration::from_millis(10);
 /// How long a caller of a side port may hold its end.
 const SIDE_PORT_MAX: Duration = Duration::from_millis(200);
-/// How long tunnels have to say goodbye.
-const TUNNEL_LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Ready when it is time to close: `asked` has drained, and the quiet time
 /// after that is over.
@@ -46,7 +45,7 @@ async fn finish_connections(sidecar: &Sidecar) {
     }
     tokio::select! {
         () = &mut finished => return,
-        () = sleep(TUNNEL_LAST_WORDS) => sidecar.tunnels.stop(),
+        () = sleep(tunnel::LAST_WORDS) => sidecar.tunnels.stop(),
     }
     finished.await;
 }

@@ -6,6 +6,7 @@ use plumbing::env::Env;
 use plumbing::fds::{self, Budget};
 use plumbing::listen::listen;
 use plumbing::shutdown::Shutdown;
+use plumbing::signals::Signals;
 use plumbing::tls::Acceptor;
 use plumbing::worker::Worker;
 use plumbing::{clock, duration};
@@ -20,7 +21,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the log calls the build.
 const COMMIT: &str = env!("CARGO_PKG_VERSION");
@@ -78,7 +78,7 @@ async fn serve(settings: Settings) -> ExitCode {
     let mut running = std::pin::pin!(queue_proxy::run(settings.config, sockets, links, shutdown.clone()));
     tokio::select! {
         () = &mut running => return not_brought_up("the sidecar ended by itself"),
-        () = signals.next() => {}
+        _ = signals.next() => {}
     }
     tracing::info!("Received TERM signal, attempting to gracefully shutdown servers.");
     tracing::info!("Sleeping {} to allow K8s propagation of non-ready state", duration::text(quiet));
@@ -90,7 +90,7 @@ async fn serve(settings: Settings) -> ExitCode {
     };
     tokio::select! {
         () = ended => ExitCode::SUCCESS,
-        () = signals.next() => ExitCode::FAILURE,
+        _ = signals.next() => ExitCode::FAILURE,
     }
 }
 
@@ -168,23 +168,4 @@ fn open(name: &str, address: SocketAddr) -> Result<TcpListener, String> {
     let port = listener.local_addr().map_err(fault)?.port();
     tracing::info!("Starting http server {name}:{port}");
     Ok(listener)
-}
-
-/// TERM and INT, from when it is made.
-struct Signals {
-    term: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals { term: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

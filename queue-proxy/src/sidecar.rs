@@ -7,15 +7,12 @@ use crate::version::AppVersion;
 use parking_lot::Mutex;
 use plumbing::clock;
 use plumbing::drain::Drain;
-use plumbing::farewell::Leave;
 use plumbing::limiter::Limiter;
 use plumbing::shutdown::Shutdown;
-use plumbing::worker::Worker;
 use policy::admit::Bounds;
 use policy::compat::Compat;
 use policy::pick::Rule;
 use policy::timeline::{Kind, Report, Timeline};
-use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -85,29 +82,6 @@ impl Sidecar {
     /// How much longer that is.
     pub(crate) fn leased(&self) -> Duration {
         self.drain.held().map_or(Duration::ZERO, |until| until.since(clock::now()))
-    }
-
-    /// Runs an upgraded connection; it holds the drain, and ends with it.
-    pub(crate) fn track(&self, worker: &Worker, tunnel: impl Future<Output = ()> + Send + 'static) {
-        let over = self.tunnels.clone();
-        worker.spawn(self.tunnels.track(async move {
-            tokio::select! { () = tunnel => {}, () = over.draining() => {} }
-        }));
-    }
-
-    /// The same for one that says goodbye by itself when [`Sidecar::leave`] is
-    /// ready, and has time for that.
-    pub(crate) fn track_farewell(&self, worker: &Worker, tunnel: impl Future<Output = ()> + Send + 'static) {
-        let over = self.tunnels.clone();
-        worker.spawn(self.tunnels.track(async move {
-            tokio::select! { () = tunnel => {}, () = over.stopping() => {} }
-        }));
-    }
-
-    /// Ready when upgraded connections have to end.
-    pub(crate) fn leave(&self) -> Leave {
-        let tunnels = self.tunnels.clone();
-        Box::pin(async move { tunnels.draining().await })
     }
 
     /// Slots that are free now; told with a handback.

@@ -84,10 +84,7 @@ async fn app(long: Duration) -> SocketAddr {
                 return;
             }
             if head.starts_with("GET /ws") {
-                let Ok((reader, writer)) = websocket::accept(stream, &head).await else { return };
-                // It breaks off at the end, one way or another.
-                let _ = websocket::echo(reader, writer).await;
-                return;
+                return websocket::serve_echo(stream, &head).await;
             }
             if head.starts_with("GET /long") {
                 sleep(long).await;

@@ -1,6 +1,7 @@
 //! Websockets, either end, frame by frame and without manners: a test decides
 //! what is sent, and sees what came (RFC 6455).
 
+use crate::rig::read_to_end;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -107,6 +108,27 @@ pub async fn accept(stream: TcpStream, handshake: &str) -> io::Result<(Reader<Ow
     );
     writer.write_all(answer.as_bytes()).await?;
     Ok((Reader(BufReader::new(reader)), Writer { stream: writer, masks: false }))
+}
+
+/// The answer to a request for the protocol `raw`, which has no frames.
+pub const SWITCH_TO_RAW: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
+
+/// An app's echo of frames, however its client ends.
+pub async fn serve_echo(stream: TcpStream, handshake: &str) {
+    if let Ok((reader, writer)) = accept(stream, handshake).await {
+        let _ = echo(reader, writer).await;
+    }
+}
+
+/// An app of the protocol `raw`: waits for the end of what the client sends,
+/// and tells it then.
+///
+/// # Panics
+/// When the switch cannot be written.
+pub async fn serve_raw(mut stream: TcpStream) {
+    stream.write_all(SWITCH_TO_RAW).await.expect("the switch is written");
+    let (said, ended) = read_to_end(&mut stream).await;
+    let _ = stream.write_all(format!("{said} {ended} bye").as_bytes()).await;
 }
 
 /// Sends everything back, as a server, until the other end closes.

@@ -15,7 +15,6 @@ use tokio::time::sleep;
 
 const WAYS: [Through; 2] = [Through::Both, Through::BothFromZero];
 
-const SWITCH: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
 const EVENTS: usize = 10;
 
 /// `/ws` echoes frames, `/raw` speaks bytes, `/events` streams, `/upload`
@@ -27,17 +26,8 @@ async fn app() -> SocketAddr {
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
             match path.as_str() {
                 "" => return,
-                "/ws" => {
-                    let Ok((reader, writer)) = websocket::accept(stream, &head).await else { return };
-                    let _ = websocket::echo(reader, writer).await;
-                    return;
-                }
-                "/raw" => {
-                    stream.write_all(SWITCH).await.unwrap();
-                    let (said, ended) = read_to_end(&mut stream).await;
-                    let _ = stream.write_all(format!("{said} {ended} bye").as_bytes()).await;
-                    return;
-                }
+                "/ws" => return websocket::serve_echo(stream, &head).await,
+                "/raw" => return websocket::serve_raw(stream).await,
                 "/events" => {
                     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
                     stream.write_all(head.as_bytes()).await.unwrap();

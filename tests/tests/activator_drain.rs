@@ -24,9 +24,7 @@ async fn app() -> SocketAddr {
         if first == *b"GET /ws" {
             let mut stream = stream;
             let head = rig::read_head(&mut stream).await;
-            let Ok((reader, writer)) = websocket::accept(stream, &head).await else { return };
-            let _ = websocket::echo(reader, writer).await;
-            return;
+            return websocket::serve_echo(stream, &head).await;
         }
         dual::serve(stream, |call: Call| async move {
             if call.path == "/slow" {

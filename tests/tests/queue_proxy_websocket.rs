@@ -6,7 +6,7 @@ use std::time::Duration;
 use tests::lags::tell;
 use tests::program::Program;
 use tests::rig::{self, GET, OK, read_head, read_to_end, read_until, send};
-use tests::websocket::{self, BINARY, CLOSE, PING, PONG, Socket, TEXT};
+use tests::websocket::{self, BINARY, CLOSE, PING, PONG, SWITCH_TO_RAW, Socket, TEXT};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -24,22 +24,11 @@ async fn app() -> SocketAddr {
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
             match path.as_str() {
                 "" => return,
-                "/ws" => {
-                    let Ok((reader, writer)) = websocket::accept(stream, &head).await else { return };
-                    // A client that is gone is what some tests are about.
-                    let _ = websocket::echo(reader, writer).await;
-                    return;
-                }
-                // Waits for the end of what the client sends, and answers then.
-                "/raw" => {
-                    stream.write_all(SWITCH).await.unwrap();
-                    let (said, ended) = read_to_end(&mut stream).await;
-                    let _ = stream.write_all(format!("{said} {ended} bye").as_bytes()).await;
-                    return;
-                }
+                "/ws" => return websocket::serve_echo(stream, &head).await,
+                "/raw" => return websocket::serve_raw(stream).await,
                 // Ends first, and tells on the other connection what came later.
                 "/first" => {
-                    stream.write_all(SWITCH).await.unwrap();
+                    stream.write_all(SWITCH_TO_RAW).await.unwrap();
                     stream.write_all(b"that is all").await.unwrap();
                     stream.shutdown().await.unwrap();
                     assert_eq!(read_to_end(&mut stream).await, ("and this".to_owned(), true));
@@ -55,8 +44,6 @@ async fn app() -> SocketAddr {
     })
     .await
 }
-
-const SWITCH: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
 
 fn raw(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n")

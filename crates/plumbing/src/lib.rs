@@ -12,7 +12,7 @@
 //! | upgraded connections | [`tunnel`], [`websocket`] (where frames end), [`farewell`] |
 //! | bodies | [`incoming`], [`body`], [`replay`], [`meter`] (told of what passes) |
 //! | answers of our own | [`reason`], [`refuse`], [`grpc_status`], [`probe`] |
-//! | stopping | [`shutdown`], [`drain`] |
+//! | stopping | [`signals`], [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
 //! | stats between components | [`stats`] |
 //! | logs and metrics | [`telemetry`], [`metrics`], [`trace_context`] |
@@ -52,6 +52,7 @@ pub mod replay;
 pub mod serve;
 pub mod shutdown;
 pub mod side;
+pub mod signals;
 pub mod socket;
 pub mod stats;
 pub mod target;

@@ -2,9 +2,12 @@
 //! is kept until both sides have closed.
 
 use crate::body::Guard;
+use crate::farewell::Farewell;
 use crate::h1::{OnUpgrade, Upgraded};
 use crate::reason::Reason;
+use crate::shutdown::Shutdown;
 use crate::wheel::Wheel;
+use crate::worker::Worker;
 use parking_lot::Mutex;
 use std::io;
 use std::pin::Pin;
@@ -21,6 +24,33 @@ pub struct Limits {
     pub life: Option<Duration>,
     /// From the last byte either way.
     pub idle: Option<Duration>,
+}
+
+/// How long tunnels have to say goodbye.
+pub const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Joins the two sides in a task of `tunnels`, whose first stage ends them; a
+/// websocket says goodbye then, and is cut by the second stage at the latest.
+pub fn open(
+    (client, pod): (OnUpgrade, Upgraded),
+    is_websocket: bool,
+    limits: Limits,
+    worker: &Worker,
+    tunnels: &Shutdown,
+    guard: Guard,
+) {
+    let (wheel, over) = (worker.wheel().clone(), tunnels.clone());
+    if is_websocket {
+        let leave = over.clone();
+        let pod = Farewell::new(pod, Box::pin(async move { leave.draining().await }));
+        worker.spawn(tunnels.track(async move {
+            tokio::select! { () = join(client, pod, limits, wheel, guard) => {}, () = over.stopping() => {} }
+        }));
+    } else {
+        worker.spawn(tunnels.track(async move {
+            tokio::select! { () = join(client, pod, limits, wheel, guard) => {}, () = over.draining() => {} }
+        }));
+    }
 }
 
 /// Joins the two sides until both have ended, a limit has passed, or the task

@@ -29,10 +29,17 @@ const SWEEP_SLACK: Duration = Duration::from_secs(5);
 
 pub(super) struct Http1 {
     connector: Connector,
-    servers: Mutex<HashMap<SocketAddr, Server>>,
+    servers: Mutex<Servers>,
     bell: Arc<Bell>,
     /// Rings the bell: what idle connections call when something happens.
     waker: Waker,
+}
+
+#[derive(Default)]
+struct Servers {
+    by_address: HashMap<SocketAddr, Server>,
+    /// The sweep has a time at which it looks next.
+    watched: bool,
 }
 
 #[derive(Default)]
@@ -144,7 +151,7 @@ impl Http1 {
 
     fn take(&self, address: SocketAddr, repeatable: bool) -> Option<Idle> {
         let mut servers = self.servers.lock();
-        let server = servers.get_mut(&address)?;
+        let server = servers.by_address.get_mut(&address)?;
         let now = Instant::now();
         while let Some(idle) = server.idle.pop() {
             let age = now.saturating_duration_since(idle.since);
@@ -171,16 +178,17 @@ impl Http1 {
             return;
         }
         let mut servers = self.servers.lock();
-        if servers.len() >= LEARNED_MAX && !servers.contains_key(&address) {
-            servers.retain(|_, server| !server.idle.is_empty());
+        let by_address = &mut servers.by_address;
+        if by_address.len() >= LEARNED_MAX && !by_address.contains_key(&address) {
+            by_address.retain(|_, server| !server.idle.is_empty());
         }
-        let first = servers.values().all(|server| server.idle.is_empty());
-        let server = servers.entry(address).or_default();
+        let server = by_address.entry(address).or_default();
         if server.idle.len() < IDLE_CONNECTIONS_MAX {
             server.idle.push(idle);
         }
+        let unwatched = !std::mem::replace(&mut servers.watched, true);
         drop(servers);
-        if first {
+        if unwatched {
             self.bell.0.notify_one();
         }
     }
@@ -192,7 +200,7 @@ impl Http1 {
             return;
         }
         let mut servers = self.servers.lock();
-        let server = servers.entry(address).or_default();
+        let server = servers.by_address.entry(address).or_default();
         if let Some(since) = reused {
             server.limit.worked_after(since.elapsed());
         }
@@ -203,13 +211,13 @@ impl Http1 {
 
     /// A connection that was taken for reuse turned out to be closed.
     fn closed(&self, address: SocketAddr, reused: Option<Instant>) {
-        if let (Some(since), Some(server)) = (reused, self.servers.lock().get_mut(&address)) {
+        if let (Some(since), Some(server)) = (reused, self.servers.lock().by_address.get_mut(&address)) {
             server.limit.closed_after(since.elapsed());
         }
     }
 
     fn forget(&self, address: SocketAddr) {
-        if let Some(server) = self.servers.lock().get_mut(&address) {
+        if let Some(server) = self.servers.lock().by_address.get_mut(&address) {
             server.limit.forget();
             server.idle.clear();
         }
@@ -233,7 +241,7 @@ impl Http1 {
         let now = Instant::now();
         let mut servers = self.servers.lock();
         let mut due = None;
-        for server in servers.values_mut() {
+        for server in servers.by_address.values_mut() {
             let Server { idle, limit } = server;
             idle.retain(|idle| {
                 let age = now.saturating_duration_since(idle.since);
@@ -246,6 +254,7 @@ impl Http1 {
             let oldest = idle.first().map(|idle| idle.since + IDLE_MAX);
             due = due.into_iter().chain(oldest).min();
         }
+        servers.watched = due.is_some();
         due
     }
 }

@@ -1,10 +1,10 @@
-//! The two signals that end the process.
+//! The two signals that end a process.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Which signal came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// TERM: exit 0 after the drain.
     Terminated,
     /// INT (Ctrl-C): exit 130 after the drain.
@@ -12,7 +12,7 @@ pub(crate) enum Ending {
 }
 
 /// TERM and INT, from when it is made.
-pub(crate) struct Signals {
+pub struct Signals {
     term: Signal,
     interrupt: Signal,
 }
@@ -22,12 +22,12 @@ impl Signals {
     ///
     /// # Errors
     /// When the system refuses.
-    pub(crate) fn new() -> std::io::Result<Signals> {
+    pub fn new() -> std::io::Result<Signals> {
         Ok(Signals { term: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
     /// The next one.
-    pub(crate) async fn next(&mut self) -> Ending {
+    pub async fn next(&mut self) -> Ending {
         tokio::select! {
             _ = self.term.recv() => Ending::Terminated,
             _ = self.interrupt.recv() => Ending::Interrupted,
