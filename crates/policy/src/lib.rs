@@ -16,6 +16,7 @@
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
 //! | what acted on that number, for people | [`limit`] |
 //! | the reference's answer or the better one | [`compat`] |
+//! | durations as text | [`duration`] |
 
 pub mod active;
 pub mod admit;
@@ -23,6 +24,7 @@ pub mod collect;
 pub mod compat;
 pub mod decider;
 pub mod drain;
+pub mod duration;
 pub mod limit;
 pub mod list;
 pub mod moment;
