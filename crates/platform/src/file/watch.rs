@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 
 /// Between two hints of the kernel: a folder may be a busy one.
 const HINT_EVERY: Duration = Duration::from_millis(2);
@@ -46,7 +46,7 @@ impl Mark {
 
 /// Looks out for changes in a file's folder.
 pub(super) struct Eye {
-    events: Option<AsyncFd<OwnedFd>>,
+    events: Option<Receiver>,
 }
 
 impl Eye {
@@ -61,28 +61,27 @@ impl Eye {
     pub(super) async fn hint(&mut self, longest: Duration) {
         let told = async {
             let Some(events) = &self.events else { return std::future::pending().await };
-            match events.readable().await {
-                Ok(mut ready) => {
-                    drain(events.get_ref());
-                    ready.clear_ready();
-                }
-                Err(_) => std::future::pending().await,
+            if events.readable().await.is_err() {
+                return std::future::pending().await;
             }
+            drain(events);
             tokio::time::sleep(HINT_EVERY).await;
         };
         let _ = tokio::time::timeout(longest, told).await;
     }
 }
 
-fn watch(folder: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
-    let events = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+fn watch(folder: &Path) -> std::io::Result<Receiver> {
+    let events: OwnedFd = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let what = WatchFlags::CLOSE_WRITE | WatchFlags::MODIFY | WatchFlags::MOVED_TO | WatchFlags::CREATE;
     add_watch(&events, folder, what | WatchFlags::DELETE | WatchFlags::ONLYDIR)?;
-    AsyncFd::register(events).map_err(Into::into)
+    // To the runtime it is a pipe: bytes that come. Its type for any descriptor
+    // cannot be made in safe code.
+    Receiver::from_owned_fd_unchecked(events)
 }
 
 /// Reads what there is; that something is there says enough.
-fn drain(events: &OwnedFd) {
+fn drain(events: &Receiver) {
     let mut bytes = [0; 4096];
-    while rustix::io::read(events, &mut bytes).is_ok_and(|read| read > 0) {}
+    while events.try_read(&mut bytes).is_ok_and(|read| read > 0) {}
 }
