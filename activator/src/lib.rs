@@ -15,6 +15,7 @@ mod retire;
 mod revision;
 mod suspect;
 mod table;
+pub mod uplink;
 mod wait;
 
 pub use config::Config;

@@ -34,11 +34,13 @@ pub fn link() -> (StatSink, StatSource) {
 impl StatSink {
     /// Sends a batch, never waits. When the receiver has stood still for so
     /// long that the link is full, the batch is dropped and counted: it would
-    /// be stale by the time it is read.
-    pub fn send(&self, batch: StatBatch) {
-        if self.batches.try_send(batch).is_err() {
+    /// be stale by the time it is read. False then.
+    pub fn send(&self, batch: StatBatch) -> bool {
+        let taken = self.batches.try_send(batch).is_ok();
+        if !taken {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        taken
     }
 }
 
@@ -46,6 +48,11 @@ impl StatSource {
     /// The next batch; `None` once all senders are gone.
     pub async fn next(&mut self) -> Option<StatBatch> {
         self.batches.recv().await
+    }
+
+    /// A batch that is there already.
+    pub fn try_next(&mut self) -> Option<StatBatch> {
+        self.batches.try_recv().ok()
     }
 
     /// Batches that were dropped because the link was full.
