@@ -1,6 +1,6 @@
 //! The request path of the activator, one function, outermost step first.
 
-use crate::offer;
+use crate::offer::{self, Handback};
 use crate::revision::{Inside, Pod, Revision};
 use crate::wait::Waiter;
 use crate::{Activator, report, suspect};
@@ -15,7 +15,7 @@ use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, Interim, OnUpgrade};
 use plumbing::head::{Head, Probe};
 use plumbing::incoming::Incoming;
-use plumbing::limiter::Permit;
+use plumbing::limiter::{Back, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
@@ -76,18 +76,18 @@ async fn pass(
         }
     };
     loop {
-        let (back, doubt) = match send(activator, &arrival, &revision, caller, &passage).await {
+        let (back, why) = match send(activator, &arrival, &revision, caller, &passage).await {
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
                 return carry(*answer, *limits, switch, passage, &revision, caller, shutdown);
             }
             Sent::Failed(refusal) => return refuse(activator, refusal),
-            Sent::Back { doubt } => (passage, doubt),
+            Sent::Back(why) => (passage, why),
         };
         // Handed back: it waits in our queue from here on, whichever way it came.
         let inside = back.inside.unwrap_or_else(|| enter(activator, &revision).0);
-        let pod = doubt.then(|| back.permit.pod());
-        let place = back.permit.hand_back(doubt);
+        let pod = (why == Back::Doubted).then(|| back.permit.pod());
+        let place = back.permit.hand_back(why);
         if let Some((key, pod)) = pod.and_then(|key| Some((key, revision.doubt(key)?))) {
             caller.worker.spawn(suspect::watch(revision.clone(), key, pod, caller.worker.clone()));
         }
@@ -151,10 +151,7 @@ fn enter(activator: &Activator, revision: &Arc<Revision>) -> (Inside, Option<Ins
 enum Sent {
     Answered(Box<Response<Received>>, Box<Limits>),
     /// Not served, and not harmed: it can go elsewhere.
-    Back {
-        /// True: the pod must show that it is ready before it gets new work.
-        doubt: bool,
-    },
+    Back(Back),
     Failed(Refusal),
 }
 
@@ -167,7 +164,7 @@ async fn send(
     passage: &Passage,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
-    let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { doubt: false } };
+    let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
     let nonce = (activator.shared.config.compat == Compat::Better).then(offer::nonce);
     let (request, hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
     let trip = Trip {
@@ -189,13 +186,16 @@ async fn send(
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
-                Sent::Back { doubt: true }
+                Sent::Back(match why {
+                    Handback::Full => Back::Full,
+                    Handback::NotSent => Back::Doubted,
+                })
             }
             None => Sent::Answered(Box::new(answer), Box::new(limits)),
         },
         Err(SendError::NotSent { error }) if whole => {
             tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
-            Sent::Back { doubt: true }
+            Sent::Back(Back::Doubted)
         }
         Err(failed) => Sent::Failed(fault(revision, &pod, failed)),
     }

@@ -8,6 +8,7 @@
 
 mod chain;
 mod config;
+mod full;
 mod metrics;
 mod offer;
 mod report;
