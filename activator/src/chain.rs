@@ -186,6 +186,7 @@ async fn send(
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
+                activator.shared.metrics.handed_back(why);
                 Sent::Back(match why {
                     Handback::Full => Back::Full,
                     Handback::NotSent => Back::Doubted,

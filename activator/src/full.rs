@@ -20,10 +20,12 @@ const ASK_FOR: Duration = Duration::from_secs(5);
 /// How much longer the answer may take.
 const GRACE: Duration = Duration::from_secs(1);
 /// The first pause before asking again; it doubles while answers come at once
-/// and others are faster than we are, or there is no answer.
+/// and others are faster than we are.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 /// The longest.
-const PAUSE_MAX: Duration = Duration::from_millis(32);
+const PAUSE_MAX: Duration = Duration::from_millis(8);
+/// The pause after a question without an answer.
+const PAUSE_SILENT: Duration = Duration::from_millis(50);
 /// An answer that took longer was waited for.
 const AT_ONCE: Duration = Duration::from_millis(2);
 
@@ -40,11 +42,13 @@ async fn watch(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
     while revision.watch_on(key) {
         let asked = Instant::now();
         let free = free_slots(&pod, &worker).await;
-        if let Some(free) = free {
-            let free = u32::try_from(free).unwrap_or(u32::MAX);
-            revision.limiter.update(|admission, woken| admission.note_free(key, free, woken));
-        }
-        if free.is_some() && asked.elapsed() > AT_ONCE {
+        let Some(free) = free else {
+            worker.wheel().sleep(PAUSE_SILENT).await;
+            continue;
+        };
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
+        revision.limiter.update(|admission, woken| admission.note_free(key, free, woken));
+        if asked.elapsed() > AT_ONCE {
             pause = PAUSE_FIRST;
             // What was handed out must have had its chance.
             tokio::task::yield_now().await;
