@@ -185,8 +185,13 @@ async fn from_zero_and_back_over_three_processes() {
     let files = Files::new();
     let mut autoscaler = Daemon::start(&binaries::autoscaler().unwrap(), &files.arguments(), &FREE);
     let (stats, admin) = (autoscaler.address("listening for stats"), autoscaler.address("listening for admin"));
-    let health = ask(admin, "/healthz").await;
-    assert!(health.starts_with("HTTP/1.1 503") && health.contains("No such file"), "{health}");
+    loop {
+        let health = ask(admin, "/healthz").await;
+        assert!(health.starts_with("HTTP/1.1 503"), "{health}");
+        if health.contains("No such file") {
+            break;
+        }
+    }
     let sidecar = [
         ("CONTAINER_CONCURRENCY", "1".to_owned()),
         ("SERVING_NAMESPACE", "default".to_owned()),

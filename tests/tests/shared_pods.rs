@@ -6,6 +6,7 @@ use std::time::Duration;
 use tests::bench::{Bench, bench};
 use tests::rig::{GET, Gate, PATIENCE, gated_app, read_until, send, sidecar, sidecar_config, until};
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 /// Ten times what is asked for on an idle machine.
@@ -75,15 +76,19 @@ fn told(what: &str, mut times: Vec<Duration>) {
     assert!(median < START_MAX, "{what}: {median:?}");
 }
 
+/// The counters are the process's: one test at a time.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
 fn handbacks() -> u64 {
     let text = plumbing::metrics::install().unwrap().render();
     let of_line =
-        |line: &str| line.strip_prefix("zeroscale_activator_handbacks_total{")?.rsplit_once(' ')?.1.parse().ok();
-    text.lines().filter_map(of_line).sum::<u64>()
+        |line: &str| line.strip_prefix("zeroscale_activator_handbacks_total{")?.rsplit_once(' ')?.1.parse::<u64>().ok();
+    text.lines().filter_map(of_line).sum()
 }
 
 #[tokio::test]
 async fn two_activators_and_two_pods_of_one_slot_the_second_request_is_at_the_free_pod_at_once() {
+    let _alone = ALONE.lock().await;
     let site = Site::new(2, 2, 1).await;
     for (first, second) in [(0, 1), (1, 0), (0, 0), (1, 1)] {
         let mut times = Vec::new();
@@ -102,6 +107,7 @@ async fn two_activators_and_two_pods_of_one_slot_the_second_request_is_at_the_fr
 
 #[tokio::test]
 async fn three_activators_and_five_pods_each_request_finds_a_pod_and_each_waiter_the_slot_that_frees() {
+    let _alone = ALONE.lock().await;
     plumbing::metrics::install().unwrap();
     let site = Site::new(3, 5, 1).await;
     let (mut starts, mut follows) = (Vec::new(), Vec::new());
@@ -140,6 +146,7 @@ async fn three_activators_and_five_pods_each_request_finds_a_pod_and_each_waiter
 
 #[tokio::test]
 async fn slots_of_larger_pods_are_shared_too_and_none_stays_free_while_somebody_waits() {
+    let _alone = ALONE.lock().await;
     // Two activators, one pod of four slots, more requests than slots on both.
     let site = Site::new(2, 1, 4).await;
     let gate = &site.gates[0];

@@ -199,6 +199,7 @@ fn message(number: u64) -> Vec<u8> {
 fn is_status(answer: Result<impl std::fmt::Debug, CallError>, expected: u32, word: &str) {
     match answer {
         Err(CallError::Status { code, message }) => {
+            let message = message.replace("%20", " ");
             assert!(code == expected && message.contains(word), "{code}: {message}");
         }
         other => panic!("{other:?} is no status {expected}"),

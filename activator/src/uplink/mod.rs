@@ -16,7 +16,7 @@ use policy::stat::StatBatch;
 use proto::report::{Batch, REPORT, Receipt};
 use proto::stats::WireStatMessages;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -57,12 +57,10 @@ pub async fn run(receiver: String, source: StatSource, connected: watch::Sender<
     let mut end = pin!(end);
     let mut row = 0u32;
     loop {
-        let error = tokio::select! {
-            ended = uplink.connection() => match ended {
-                Ended::SourceGone => return,
-                Ended::Broken(error) => error,
-            },
-            () = &mut end => break,
+        let error = match uplink.connection(end.as_mut()).await {
+            Ended::Broken(error) => error,
+            Ended::Over => return,
+            Ended::Unheard => break,
         };
         if uplink.tell(false) {
             row = 0;
@@ -77,8 +75,10 @@ pub async fn run(receiver: String, source: StatSource, connected: watch::Sender<
         }
     }
     uplink.collect();
-    uplink.outbox.broken();
-    let _ = timeout(LAST_WORDS, uplink.last_words()).await;
+    if uplink.outbox.is_empty() {
+        return;
+    }
+    let _ = timeout(LAST_WORDS, uplink.connection(pin!(std::future::ready(())))).await;
 }
 
 struct Uplink {
@@ -98,33 +98,45 @@ struct Gauges {
 }
 
 enum Ended {
-    SourceGone,
+    /// The end has come, and what was left was taken.
+    Over,
+    /// The end has come, and nobody listens.
+    Unheard,
     Broken(String),
 }
 
 impl Uplink {
     /// One connection, from its first try to its end.
-    async fn connection(&mut self) -> Ended {
+    async fn connection(&mut self, mut end: Pin<&mut impl Future<Output = ()>>) -> Ended {
         let receiver = self.receiver.clone();
         let mut opened = pin!(timeout(CONNECT_TIMEOUT, open(&receiver)));
+        let mut closing = None;
         let opened = loop {
             tokio::select! {
                 opened = &mut opened => break opened,
-                batch = self.source.next() => match batch {
+                batch = self.source.next(), if closing.is_none() => match batch {
                     Some(batch) => self.put(batch),
-                    None => return Ended::SourceGone,
-                }
+                    None => closing = Some(Instant::now() + LAST_WORDS),
+                },
+                () = &mut end, if closing.is_none() => closing = Some(Instant::now() + LAST_WORDS),
             }
         };
         let stream = match opened {
             Ok(Ok(stream)) => stream,
+            _ if closing.is_some() => return Ended::Unheard,
             Ok(Err(error)) => return Ended::Broken(error),
             Err(_) => return Ended::Broken(format!("no connection within {}", duration::text(CONNECT_TIMEOUT))),
         };
-        self.report(stream).await
+        self.report(stream, end, closing).await
     }
 
-    async fn report(&mut self, mut stream: Stream<TcpStream>) -> Ended {
+    /// `closing`: the end has come; until when the last batches may be taken.
+    async fn report(
+        &mut self,
+        mut stream: Stream<TcpStream>,
+        mut end: Pin<&mut impl Future<Output = ()>>,
+        mut closing: Option<Instant>,
+    ) -> Ended {
         let mut pings = tokio::time::interval(PING_EVERY);
         loop {
             while let Some((number, batch)) = self.outbox.take() {
@@ -132,7 +144,11 @@ impl Uplink {
                     return Ended::Broken(error.to_string());
                 }
             }
-            let late = self.outbox.oldest_sent().map_or(Instant::now() + PING_EVERY, |sent| sent + RECEIPT_TIMEOUT);
+            if closing.is_some_and(|until| self.outbox.is_empty() || Instant::now() >= until) {
+                return Ended::Over;
+            }
+            let receipt_due = self.outbox.oldest_sent().map(|sent| sent + RECEIPT_TIMEOUT);
+            let late = [receipt_due, closing].into_iter().flatten().min();
             tokio::select! {
                 event = stream.next() => match event {
                     Ok(Event::Message(bytes)) => match proto::decode::<Receipt>(&bytes, RECEIPT_BYTES_MAX) {
@@ -145,41 +161,22 @@ impl Uplink {
                     Ok(Event::Pong) => {}
                     Err(error) => return Ended::Broken(error.to_string()),
                 },
-                batch = self.source.next() => match batch {
+                batch = self.source.next(), if closing.is_none() => match batch {
                     Some(batch) => self.put(batch),
-                    None => return Ended::SourceGone,
+                    None => closing = Some(Instant::now() + LAST_WORDS),
                 },
+                () = &mut end, if closing.is_none() => {
+                    self.collect();
+                    closing = Some(Instant::now() + LAST_WORDS);
+                }
                 _ = pings.tick() => if !stream.ping() {
                     return Ended::Broken(format!("no sign of life within {}", duration::text(PING_EVERY)));
                 },
-                () = sleep_until(late) => if self.outbox.oldest_sent().is_some_and(|sent| sent.elapsed() >= RECEIPT_TIMEOUT) {
-                    return Ended::Broken(format!("no receipt within {}", duration::text(RECEIPT_TIMEOUT)));
-                },
-            }
-        }
-    }
-
-    /// What is left, on a connection of its own: the old one may be in the
-    /// middle of anything.
-    async fn last_words(&mut self) {
-        if self.outbox.is_empty() {
-            return;
-        }
-        let Ok(mut stream) = open(&self.receiver).await else { return };
-        while let Some((number, batch)) = self.outbox.take() {
-            if stream.send(&message(number, &batch)).is_err() {
-                return;
-            }
-        }
-        stream.finish();
-        while !self.outbox.is_empty() {
-            match stream.next().await {
-                Ok(Event::Message(bytes)) => match proto::decode::<Receipt>(&bytes, RECEIPT_BYTES_MAX) {
-                    Ok(receipt) => self.outbox.receipt(receipt.number),
-                    Err(_) => return,
-                },
-                Ok(Event::Accepted | Event::Pong) => {}
-                Err(_) => return,
+                () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {
+                    if receipt_due.is_some_and(|due| Instant::now() >= due) {
+                        return Ended::Broken(format!("no receipt within {}", duration::text(RECEIPT_TIMEOUT)));
+                    }
+                }
             }
         }
     }
