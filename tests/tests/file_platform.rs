@@ -182,6 +182,8 @@ async fn comes(what: &str, longest: Duration, mut holds: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn from_zero_and_back_over_three_processes() {
+    // Before anything is timed: it may have to be built.
+    binaries::queue_proxy().and_then(|_| binaries::testapp()).unwrap();
     let files = Files::new();
     let mut autoscaler = Daemon::start(&binaries::autoscaler().unwrap(), &files.arguments(), &FREE);
     let (stats, admin) = (autoscaler.address("listening for stats"), autoscaler.address("listening for admin"));
