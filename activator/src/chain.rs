@@ -1,19 +1,21 @@
 //! The request path of the activator, one function, outermost step first.
 
+use crate::end::{self, End};
 use crate::offer::{self, Handback};
-use crate::revision::{Inside, Pod, Revision};
+use crate::probes::Probe;
+use crate::revision::{Inside, Pod, Revision, Sidecar};
 use crate::wait::Waiter;
-use crate::{Activator, report, suspect};
-use bytes::Bytes;
+use crate::{Activator, Cluster, Traces, passthrough, report, route, strict, suspect};
 use http::header::{EXPECT, HeaderValue};
-use http::{Request, Response, StatusCode, Version, request};
+use http::{HeaderName, Request, Response, StatusCode, Version, request};
 use hyper::body::Body as _;
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
+use plumbing::farewell::Farewell;
 use plumbing::forward::{Received, SendError, Trip};
-use plumbing::h1::{Hold, Interim, OnUpgrade};
-use plumbing::head::{Head, Probe};
+use plumbing::h1::{Hold, Interim, OnUpgrade, Withheld};
+use plumbing::head::Head;
 use plumbing::incoming::Incoming;
 use plumbing::limiter::{Back, Permit};
 use plumbing::reason::Reason;
@@ -21,9 +23,10 @@ use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
 use plumbing::shutdown::Shutdown;
 use plumbing::target::{self, AsItCame};
-use plumbing::{grpc_status, headers, probe, tunnel};
+use plumbing::trace_context::Context;
+use plumbing::{grpc_status, headers, tunnel};
 use policy::compat::Compat;
-use policy::revision::Timeouts;
+use policy::revision::{RevisionId, Timeouts};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,41 +36,46 @@ use tokio::time::Instant;
 const SIDECAR_FIRST: Duration = Duration::from_secs(1);
 
 /// Serves one request. To a gRPC call, an answer of ours is a gRPC status.
-pub(crate) async fn serve(
-    activator: &Activator,
-    shutdown: &Shutdown,
-    caller: &Arc<Caller>,
+///
+/// A request that waits is to cost little: its head is in a box from the
+/// beginning, since what a future is given stays a part of it to the end.
+pub(crate) fn serve(
+    activator: Activator,
+    caller: Arc<Caller>,
     request: Request<Incoming>,
-) -> Response<Body> {
+) -> impl Future<Output = Response<Body>> + Send {
     let is_grpc = activator.shared.config.compat == Compat::Better && grpc_status::is_call(request.headers());
-    let answer = pass(activator, shutdown, caller, request).await;
-    if is_grpc { grpc_status::instead_of(answer) } else { answer }
+    let arrival = Box::new(Arrival::of(request, &activator, &caller));
+    async move {
+        let answer = pass(&activator, &caller, arrival).await;
+        if is_grpc { grpc_status::instead_of(answer) } else { answer }
+    }
 }
 
-async fn pass(
-    activator: &Activator,
-    shutdown: &Shutdown,
-    caller: &Arc<Caller>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let mut arrival = Arrival::of(request, activator, caller);
-    if let Some(probe) = &arrival.head.probe {
-        return answer_probe(probe, shutdown);
+async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arrival>) -> Response<Body> {
+    if let Some(probe) = &arrival.probe {
+        return probe.answer(&activator.shared.health);
     }
     if caller.fds_scarce {
         return refuse(activator, Refusal::new(Reason::FdLimit).closing());
     }
-    let Some(revision) = activator.shared.table.lookup(&arrival.head) else {
-        return refuse(activator, Refusal::new(Reason::NoRoute));
+    let revision = match route::find(activator, &arrival.head, arrival.named.as_ref()) {
+        Ok(revision) => revision,
+        Err(refusal) => return refuse(activator, *refusal),
     };
     let until = Instant::now() + activator.shared.config.wait_max;
     let body = arrival.body.clone();
     let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
-    let mut passage = match revision.direct_slot() {
+    // In strict mode the wait is charged to the request, as in the reference.
+    let strict = activator.shared.config.compat == Compat::Strict;
+    let mut limits = strict.then(|| Limits::start(caller.worker.wheel(), &revision.spec().timeouts));
+    // In a cluster the path is the ingress's: what comes here, is held and counted here.
+    let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
+    let mut passage = match direct {
         Some(permit) => Passage { permit, inside: None, cold_start: None },
         None => {
             let (inside, cold_since) = enter(activator, &revision);
-            match waiter.slot().await {
+            match strict::within(limits.as_mut(), waiter.slot()).await {
                 Ok(permit) => {
                     Passage { permit, inside: Some(inside), cold_start: cold_since.map(|since| since.elapsed()) }
                 }
@@ -76,10 +84,16 @@ async fn pass(
         }
     };
     loop {
-        let (back, why) = match send(activator, &arrival, &revision, caller, &passage).await {
+        // In a box, so that it takes no room in those that wait.
+        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, &mut limits)).await;
+        let (back, why) = match sent {
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
-                return carry(*answer, *limits, switch, passage, &revision, caller, shutdown);
+                let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, &activator.shared.tunnels);
+                if strict && strict::is_buffered(answer.headers()) {
+                    answer.extensions_mut().insert(Withheld);
+                }
+                return answer;
             }
             Sent::Failed(refusal) => return refuse(activator, refusal),
             Sent::Back(why) => (passage, why),
@@ -91,7 +105,7 @@ async fn pass(
         if let Some((key, pod)) = pod.and_then(|key| Some((key, revision.doubt(key)?))) {
             caller.worker.spawn(suspect::watch(revision.clone(), key, pod, caller.worker.clone()));
         }
-        passage = match waiter.wait(place).await {
+        passage = match strict::within(limits.as_mut(), waiter.wait(place)).await {
             Ok(permit) => Passage { permit, inside: Some(inside), cold_start: back.cold_start },
             Err(refusal) => return refuse(activator, refusal),
         };
@@ -101,6 +115,10 @@ async fn pass(
 /// A request as it came in.
 struct Arrival {
     head: Head,
+    /// Set when it is one: nothing else counts then.
+    probe: Option<Probe>,
+    /// The revision that it names, in a cluster.
+    named: Option<RevisionId>,
     parts: request::Parts,
     /// `None` without content.
     body: Option<Kept>,
@@ -116,13 +134,34 @@ impl Arrival {
         let switch = headers::upgrade_protocol(&parts.headers).and_then(|_| incoming.on_upgrade());
         let interim = incoming.interim();
         let head = Head::read(&parts);
+        let config = &activator.shared.config;
+        let probe = Probe::of(&parts.headers, activator, caller);
+        let named = config.cluster.as_ref().map(|cluster| route::named(&parts, &cluster.domain));
         AsItCame::alone(&mut parts);
-        if head.probe.is_none() {
+        if probe.is_none() {
             let host = target::host_of(&parts);
+            let expects = parts.headers.get(EXPECT).filter(|_| config.compat == Compat::Strict).cloned();
             headers::to_pod(&mut parts.headers, caller.ip(), host);
+            if let Some(expects) = expects {
+                parts.headers.insert(EXPECT, expects);
+            }
+            if config.cluster.as_ref().is_some_and(|cluster| cluster.traces == Traces::Unsampled) {
+                trace(&mut parts);
+            }
         }
         let body = (!incoming.is_end_stream()).then(|| Kept::new(incoming, &activator.shared.budget));
-        Arrival { head, parts, body, interim, switch }
+        Arrival { head, probe, named, parts, body, interim, switch }
+    }
+}
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The trace goes on under a span of ours; a request without one begins one.
+fn trace(parts: &mut request::Parts) {
+    let came = parts.headers.get(&TRACEPARENT).and_then(|value| Context::parse(value.as_bytes()));
+    let ours = came.map_or_else(Context::unsampled, |context| context.decided(false).child());
+    if let Ok(value) = HeaderValue::from_str(&ours.header()) {
+        parts.headers.insert(TRACEPARENT, value);
     }
 }
 
@@ -159,14 +198,24 @@ enum Sent {
 async fn send(
     activator: &Activator,
     arrival: &Arrival,
-    revision: &Revision,
+    revision: &Arc<Revision>,
     caller: &Caller,
     passage: &Passage,
+    begun: &mut Option<Limits>,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
-    let nonce = (activator.shared.config.compat == Compat::Better).then(offer::nonce);
-    let (request, hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
+    let better = activator.shared.config.compat == Compat::Better;
+    if better && pod.sidecar == Sidecar::Unknown && revision.ask_for_sidecar(passage.permit.pod()) {
+        let asked = suspect::learn(revision.clone(), passage.permit.pod(), pod.clone(), caller.worker.clone());
+        caller.worker.spawn(asked);
+    }
+    let nonce = (better && pod.sidecar == Sidecar::Ours).then(offer::nonce);
+    let (mut request, mut hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
+    if !better && request.headers().contains_key(EXPECT) {
+        hold = Hold::UntilContinueOr(caller.worker.wheel().sleep(strict::EXPECT_PATIENCE));
+    }
+    request = addressed(request, revision, activator.shared.config.cluster.as_ref());
     let trip = Trip {
         repeatable: arrival.head.idempotent && arrival.body.is_none(),
         // It is better off at another pod, or waiting here.
@@ -174,11 +223,11 @@ async fn send(
         interim: arrival.interim.clone(),
         hold,
     };
-    let timeouts = revision.spec().timeouts;
-    let mut limits = Limits::start(caller.worker.wheel(), &later(&timeouts));
+    let fresh = || Limits::start(caller.worker.wheel(), &later(&revision.spec().timeouts));
+    let mut limits = begun.take().unwrap_or_else(fresh);
     let sent = tokio::select! {
         sent = caller.worker.pool().send(pod.address, request, trip) => sent,
-        reason = limits.passed() => return Sent::Failed(Refusal::new(reason)),
+        reason = limits.passed() => return Sent::Failed(strict::timed_out(reason)),
     };
     let whole = arrival.body.as_ref().is_none_or(Kept::can_be_sent_again);
     match sent {
@@ -194,12 +243,22 @@ async fn send(
             }
             None => Sent::Answered(Box::new(answer), Box::new(limits)),
         },
-        Err(SendError::NotSent { error }) if whole => {
+        Err(SendError::NotSent { error }) if whole && better => {
             tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
             Sent::Back(Back::Doubted)
         }
         Err(failed) => Sent::Failed(fault(revision, &pod, failed)),
     }
+}
+
+/// By the pod's address, or by name where a mesh is to keep the address.
+fn addressed(request: Request<Body>, revision: &Revision, cluster: Option<&Cluster>) -> Request<Body> {
+    if !cluster.is_some_and(|cluster| cluster.passthrough) {
+        return request;
+    }
+    let (mut parts, body) = request.into_parts();
+    passthrough::mark(&mut parts, &revision.id);
+    Request::from_parts(parts, body)
 }
 
 fn outgoing(arrival: &Arrival, pod: &Pod, nonce: Option<&HeaderValue>, held: bool) -> (Request<Body>, Hold) {
@@ -241,8 +300,10 @@ fn carry(
     passage: Passage,
     revision: &Revision,
     caller: &Caller,
-    shutdown: &Shutdown,
+    tunnels: &Shutdown,
 ) -> Response<Body> {
+    let upgrade = headers::upgrade_protocol(response.headers());
+    let websocket = upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let pod_side = if switching { response.body_mut().take_upgraded() } else { None };
     headers::to_client(response.headers_mut(), false, switching);
@@ -257,27 +318,17 @@ fn carry(
     if let Some((client, pod)) = switch.zip(pod_side) {
         let timeouts = later(&revision.spec().timeouts);
         let limits = tunnel::Limits { life: timeouts.upgrade, idle: timeouts.idle };
-        let joined = tunnel::join(client, pod, limits, caller.worker.wheel().clone(), guard);
-        let stop = shutdown.clone();
-        caller.worker.spawn(shutdown.track(async move {
-            tokio::select! { () = joined => {}, () = stop.stopping() => {} }
-        }));
+        let wheel = caller.worker.wheel().clone();
+        if websocket {
+            let pod = Farewell::new(pod, end::leave(tunnels));
+            end::track(tunnels, &caller.worker, tunnel::join(client, pod, limits, wheel, guard), End::Polite);
+        } else {
+            end::track(tunnels, &caller.worker, tunnel::join(client, pod, limits, wheel, guard), End::Cut);
+        }
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
     Response::from_parts(parts, Body::carried(received, Origin::Pod, limits, guard))
-}
-
-fn answer_probe(asked: &Probe, shutdown: &Shutdown) -> Response<Body> {
-    match asked {
-        _ if shutdown.is_draining() => Refusal::new(Reason::Draining).response(),
-        Probe::Activator => Response::new(Body::full(Bytes::from_static(b"activator"))),
-        Probe::Ingress { hash } => probe::ingress(hash.as_ref()),
-        Probe::Readiness => Refusal::because(Reason::Malformed, "unexpected probe header value: \"queue\"").response(),
-        Probe::Unexpected { value } => {
-            Refusal::because(Reason::Malformed, format!("unexpected probe header value: \"{value}\"")).response()
-        }
-    }
 }
 
 fn fault(revision: &Revision, pod: &Pod, failed: SendError) -> Refusal {
@@ -289,5 +340,8 @@ fn fault(revision: &Revision, pod: &Pod, failed: SendError) -> Refusal {
 fn refuse(activator: &Activator, refusal: Refusal) -> Response<Body> {
     activator.shared.metrics.refused(refusal.reason);
     tracing::debug!(reason = %refusal.reason, "refused a request");
-    refusal.response()
+    match activator.shared.config.compat {
+        Compat::Better => refusal.response(),
+        Compat::Strict => strict::answer(refusal),
+    }
 }

@@ -19,12 +19,41 @@ pub struct Config {
     pub held_bytes_max: usize,
     /// Longest wait for a slot; never charged to the app's limits.
     pub wait_max: Duration,
+    /// How long requests may go on waiting once the end has begun; then they
+    /// are told so. `None` = as long as their own limits let them.
+    pub drain_wait: Option<Duration>,
+    /// How long upgraded connections may last once the requests have ended.
+    pub tunnel_timeout: Duration,
     /// Whose internal headers are believed.
     pub trust: Trust,
     /// Limits of client connections.
     pub serve: Settings,
     /// Strict: no marks to the sidecar, and the reference's statuses.
     pub compat: Compat,
+    /// Set where it stands behind an ingress; `None` where it is the ingress.
+    pub cluster: Option<Cluster>,
+}
+
+/// What an activator behind the ingress of a cluster knows of its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The end of all service names, such as `cluster.local`.
+    pub domain: Arc<str>,
+    /// Pods are addressed by the name of their private service, for a mesh
+    /// (`enable-mesh-pod-addressability`).
+    pub passthrough: bool,
+    /// What becomes of a request's trace.
+    pub traces: Traces,
+}
+
+/// What becomes of `traceparent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traces {
+    /// It passes as it came; none is invented.
+    Passed,
+    /// The trace goes on, or begins, under a span of ours, and nothing of it
+    /// is recorded.
+    Unsampled,
 }
 
 impl Config {
@@ -36,9 +65,12 @@ impl Config {
             held_max: 20_000,
             held_bytes_max: 64 << 20,
             wait_max: Duration::from_secs(300),
+            drain_wait: None,
+            tunnel_timeout: Duration::from_secs(60),
             trust,
             serve: Settings::default(),
             compat: Compat::Better,
+            cluster: None,
         }
     }
 }

@@ -8,37 +8,48 @@
 
 mod chain;
 mod config;
+mod end;
+pub mod env;
+mod exposition;
 mod full;
+mod health;
+pub mod link;
 mod metrics;
 mod offer;
+mod passthrough;
+mod probes;
+mod repeat;
 mod report;
 mod retire;
 mod revision;
+mod route;
+mod strict;
 mod suspect;
 mod table;
 pub mod uplink;
 mod wait;
 
-pub use config::Config;
+pub use config::{Cluster, Config, Traces};
 
 use plumbing::conn::Caller;
 use plumbing::replay::PrefixBudget;
+use plumbing::serve;
+use plumbing::serve::Port;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use plumbing::worker::Workers;
-use plumbing::{body::Body, serve};
+use policy::compat::Compat;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
 use policy::world::{Holding, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// What an activator listens on.
 pub struct Sockets {
-    /// Requests: HTTP/1 and h2c.
-    pub serving: Vec<TcpListener>,
+    /// Requests: HTTP/1 and HTTP/2, in the clear or under TLS.
+    pub serving: Vec<Port>,
 }
 
 /// What an activator is joined to.
@@ -62,6 +73,11 @@ struct Shared {
     budget: PrefixBudget,
     held: AtomicUsize,
     metrics: metrics::Metrics,
+    health: health::Health,
+    /// Ends upgraded connections: asked politely first, then dropped.
+    tunnels: Shutdown,
+    /// A revision has its first request at zero.
+    poked: Notify,
 }
 
 /// What an activator does for one revision now.
@@ -85,7 +101,25 @@ impl Activator {
         let budget = PrefixBudget::new(config.held_bytes_max);
         let table = table::Table::new(retire::Retirement::new(holding));
         let metrics = metrics::Metrics::new();
-        Activator { shared: Arc::new(Shared { config, table, stats, budget, held: AtomicUsize::new(0), metrics }) }
+        let health = health::Health::new(config.compat);
+        let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
+        Activator { shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels, poked }) }
+    }
+
+    /// Its kubelet is told from now on that it is on its way out; everybody
+    /// else is served as before.
+    pub fn terminate(&self) {
+        self.shared.health.terminate();
+    }
+
+    /// Whether it reaches its autoscaler is part of its health from now on.
+    pub fn reaches(&self, reach: watch::Receiver<link::Reach>) {
+        self.shared.health.follow(reach);
+    }
+
+    /// Its metrics by revision, in the text form of Prometheus.
+    pub fn exposition(&self) -> String {
+        exposition::text(&self.shared.table.all())
     }
 
     /// What it does now, one entry a revision.
@@ -97,17 +131,17 @@ impl Activator {
 /// Serves until `shutdown` drains and the last request has ended; returns
 /// then, at the latest at the second stage.
 pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown: Shutdown) {
+    // The reference tells once.
+    let repeating = (activator.shared.config.compat == Compat::Better)
+        .then(|| tokio::spawn(repeat::run(activator.clone(), links.world.clone())));
     let following = tokio::spawn(table::follow(activator.clone(), links.world));
     let reporting = tokio::spawn(report::run(activator.clone()));
     let settings = activator.shared.config.serve.clone();
     let mut serving = Vec::new();
     for listener in sockets.serving {
         let handler = {
-            let (activator, shutdown) = (activator.clone(), shutdown.clone());
-            move |caller: Arc<Caller>, request| {
-                let (activator, shutdown) = (activator.clone(), shutdown.clone());
-                async move { chain::serve(&activator, &shutdown, &caller, request).await as http::Response<Body> }
-            }
+            let activator = activator.clone();
+            move |caller: Arc<Caller>, request| chain::serve(activator.clone(), caller, request)
         };
         let served = serve::serve(listener, links.workers.clone(), settings.clone(), shutdown.clone(), handler);
         serving.push(tokio::spawn(served));
@@ -116,8 +150,12 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
         let _ = listener.await;
     }
     tokio::select! {
-        () = shutdown.finished() => {}
+        () = end::finish(&activator, &shutdown) => {}
         () = shutdown.stopping() => {}
+    }
+    activator.shared.tunnels.stop();
+    if let Some(repeating) = repeating {
+        repeating.abort();
     }
     following.abort();
     reporting.abort();

@@ -72,3 +72,39 @@ impl Metrics {
         self.refusals[reason as usize].increment(1);
     }
 }
+
+/// Whether the autoscaler is reached (the reference's name).
+const REACHABLE: &str = "kn_activator_stats_conn_reachable";
+/// Connections to it that were lost (the reference's name).
+const LINK_ERRORS: &str = "kn_activator_stats_conn_errors_total";
+/// Reports that had no place while it was not reached.
+const REPORTS_DROPPED: &str = "zeroscale_activator_reports_dropped_total";
+
+/// What is counted of the link to the autoscaler.
+pub(crate) struct LinkMetrics {
+    reachable: Gauge,
+    errors: Counter,
+    dropped: Counter,
+}
+
+impl LinkMetrics {
+    pub(crate) fn new() -> LinkMetrics {
+        LinkMetrics {
+            reachable: gauge!(REACHABLE, "peer" => "autoscaler"),
+            errors: counter!(LINK_ERRORS, "peer" => "autoscaler"),
+            dropped: counter!(REPORTS_DROPPED),
+        }
+    }
+
+    pub(crate) fn reachable(&self, is: bool) {
+        self.reachable.set(if is { 1.0 } else { 0.0 });
+    }
+
+    pub(crate) fn lost(&self) {
+        self.errors.increment(1);
+    }
+
+    pub(crate) fn dropped(&self, reports: u64) {
+        self.dropped.increment(reports);
+    }
+}

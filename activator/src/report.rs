@@ -4,6 +4,7 @@
 use crate::Activator;
 use crate::revision::Revision;
 use plumbing::clock;
+use policy::revision::RevisionId;
 use policy::stat::{Stat, StatBatch};
 use policy::timeline::MeterReport;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,17 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 pub(crate) fn poke(activator: &Activator, revision: &Revision) {
     let stat = stat(activator, &MeterReport::ANNOUNCEMENT);
     activator.shared.stats.send(StatBatch { at: clock::now(), stats: vec![(revision.id.clone(), stat)], poke: true });
+    activator.shared.poked.notify_one();
+}
+
+/// What is told again: that somebody waits. It was counted when it was told
+/// first, so it is next to nothing, and still no zero, which would say nothing.
+const STILL_WAITING: MeterReport = MeterReport { average_concurrency: 1e-6, request_count: 0.0, drop: false };
+
+/// Tells again that these revisions have somebody who waits.
+pub(crate) fn poke_again(activator: &Activator, revisions: Vec<RevisionId>) {
+    let stats = revisions.into_iter().map(|revision| (revision, stat(activator, &STILL_WAITING))).collect();
+    activator.shared.stats.send(StatBatch { at: clock::now(), stats, poke: true });
 }
 
 pub(crate) async fn run(activator: Activator) {

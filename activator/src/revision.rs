@@ -16,6 +16,7 @@ use policy::world::{Path, PodName, RevisionView, Trouble, TroubleKind};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,10 +25,14 @@ pub(crate) struct Revision {
     pub(crate) limiter: Limiter,
     number: u64,
     retirement: Arc<Retirement>,
+    /// What is known of the sidecar of a new pod.
+    sidecars: Sidecar,
     state: RwLock<State>,
     meter: Mutex<Meter>,
     /// Set from the first request at zero until a pod is there.
     waking: Mutex<Option<Instant>>,
+    /// The average that was reported last, as bits.
+    reported: AtomicU64,
 }
 
 struct State {
@@ -47,6 +52,21 @@ pub(crate) struct Pod {
     doubted: bool,
     /// True while somebody asks it for a free slot.
     watched: bool,
+    /// Whose sidecar it has.
+    pub(crate) sidecar: Sidecar,
+}
+
+/// Whose sidecar a pod has: offers are made to ours alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sidecar {
+    /// Nobody has asked.
+    Unknown,
+    /// Somebody asks, or it did not answer.
+    Asked,
+    /// Ours.
+    Ours,
+    /// Another.
+    Stock,
 }
 
 /// A wake-up from zero.
@@ -64,6 +84,7 @@ impl Revision {
         number: u64,
         waiting_max: usize,
         retirement: &Arc<Retirement>,
+        sidecars: Sidecar,
     ) -> Revision {
         let bounds = Bounds { waiting_max, places_max: usize::MAX };
         let rule = Rule::for_limit(view.spec.container_concurrency);
@@ -81,9 +102,11 @@ impl Revision {
             limiter,
             number,
             retirement: retirement.clone(),
+            sidecars,
             state: RwLock::new(state),
             meter: Mutex::new(Meter::new()),
             waking: Mutex::new(None),
+            reported: AtomicU64::new(0),
         }
     }
 
@@ -115,7 +138,8 @@ impl Revision {
             });
         }
         for pod in view.ready_pods() {
-            self.add(Pod { name: pod.name.clone(), address: pod.address, doubted: false, watched: false }, limit);
+            let (name, sidecar) = (pod.name.clone(), self.sidecars);
+            self.add(Pod { name, address: pod.address, doubted: false, watched: false, sidecar }, limit);
         }
         self.refuse_if_troubled();
         let first = view.ready_pods().next()?;
@@ -152,6 +176,11 @@ impl Revision {
             self.remove(key, pod.name);
         }
         self.limiter.update(|admission, woken| admission.refuse_all(Refused::RevisionRemoved, woken));
+    }
+
+    /// Nobody waits any longer: the process ends.
+    pub(crate) fn give_up(&self) {
+        self.limiter.update(|admission, woken| admission.refuse_all(Refused::Draining, woken));
     }
 
     fn refuse_if_troubled(&self) {
@@ -194,6 +223,20 @@ impl Revision {
         let pod = state.pods.get_mut(&key).filter(|pod| !pod.doubted)?;
         pod.doubted = true;
         Some(pod.clone())
+    }
+
+    /// Notes that somebody asks for the sidecar of a pod. True when nobody did.
+    pub(crate) fn ask_for_sidecar(&self, key: PodKey) -> bool {
+        let mut state = self.state.write();
+        let pod = state.pods.get_mut(&key).filter(|pod| pod.sidecar == Sidecar::Unknown);
+        pod.map(|pod| pod.sidecar = Sidecar::Asked).is_some()
+    }
+
+    /// What a pod's sidecar turned out to be.
+    pub(crate) fn learn_sidecar(&self, key: PodKey, sidecar: Sidecar) {
+        if let Some(pod) = self.state.write().pods.get_mut(&key) {
+            pod.sidecar = sidecar;
+        }
     }
 
     /// Ends [`Revision::doubt`].
@@ -263,7 +306,15 @@ impl Revision {
     }
 
     pub(crate) fn tick(&self) -> Option<MeterReport> {
-        self.meter.lock().tick(clock::now())
+        let report = self.meter.lock().tick(clock::now());
+        let average = report.as_ref().map_or(0.0, |report| report.average_concurrency);
+        self.reported.store(average.to_bits(), Ordering::Relaxed);
+        report
+    }
+
+    /// The average concurrency that was reported last.
+    pub(crate) fn reported(&self) -> f64 {
+        f64::from_bits(self.reported.load(Ordering::Relaxed))
     }
 
     pub(crate) fn load(&self) -> RevisionLoad {

@@ -1,7 +1,7 @@
 //! A pod that handed a request back, or could not be reached, is asked for
 //! its readiness, at the steps of a start-up, before it gets new work.
 
-use crate::revision::{Pod, Revision};
+use crate::revision::{Pod, Revision, Sidecar};
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use plumbing::body::Body;
@@ -24,7 +24,9 @@ pub(crate) async fn watch(revision: Arc<Revision>, key: PodKey, pod: Pod, worker
         if revision.pod(key).is_none() {
             return;
         }
-        if is_ready(&pod, &worker).await {
+        let answer = ask(&pod, &worker).await;
+        revision.learn_sidecar(key, answer.sidecar);
+        if answer.ready {
             tracing::debug!(revision = %revision.id, pod = %pod.name, "a doubted pod is ready again");
             revision.trust_again(key);
             return;
@@ -43,7 +45,19 @@ fn step(since: Duration) -> Duration {
     Duration::from_millis(millis)
 }
 
-async fn is_ready(pod: &Pod, worker: &Worker) -> bool {
+/// Asks a pod once whose sidecar it has.
+pub(crate) async fn learn(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
+    let answer = ask(&pod, &worker).await;
+    revision.learn_sidecar(key, answer.sidecar);
+}
+
+/// What a pod said of itself.
+struct Answer {
+    ready: bool,
+    sidecar: Sidecar,
+}
+
+async fn ask(pod: &Pod, worker: &Worker) -> Answer {
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = http::Uri::from_static("/healthz");
     let fields = request.headers_mut();
@@ -54,8 +68,11 @@ async fn is_ready(pod: &Pod, worker: &Worker) -> bool {
     fields.insert(headers::NETWORK_PROBE, HeaderValue::from_static("queue"));
     tokio::select! {
         sent = worker.pool().send(pod.address, request, Trip { repeatable: true, ..Trip::default() }) => {
-            sent.is_ok_and(|response| response.status() == StatusCode::OK)
+            let Ok(response) = sent else { return Answer { ready: false, sidecar: pod.sidecar } };
+            let ours = response.headers().contains_key(headers::PROXY);
+            let ready = response.status() == StatusCode::OK;
+            Answer { ready, sidecar: if ours { Sidecar::Ours } else { Sidecar::Stock } }
         }
-        () = worker.wheel().sleep(ATTEMPT_MAX) => false,
+        () = worker.wheel().sleep(ATTEMPT_MAX) => Answer { ready: false, sidecar: pod.sidecar },
     }
 }

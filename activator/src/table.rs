@@ -2,7 +2,7 @@
 
 use crate::Activator;
 use crate::retire::Retirement;
-use crate::revision::Revision;
+use crate::revision::{Revision, Sidecar};
 use arc_swap::ArcSwap;
 use plumbing::head::Head;
 use policy::revision::RevisionId;
@@ -36,6 +36,11 @@ impl Table {
         contents.revisions.get(id).cloned()
     }
 
+    /// A revision by its name.
+    pub(crate) fn revision(&self, id: &RevisionId) -> Option<Arc<Revision>> {
+        self.current.load().revisions.get(id).cloned()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Revision>> {
         let mut all: Vec<Arc<Revision>> = self.current.load().revisions.values().cloned().collect();
         all.sort_by(|a, b| a.id.cmp(&b.id));
@@ -50,7 +55,10 @@ impl Table {
             let revision = before.revisions.get(id).cloned().unwrap_or_else(|| {
                 let number = self.next_number.fetch_add(1, Ordering::Relaxed);
                 let waiting_max = activator.shared.config.held_per_revision_max;
-                Arc::new(Revision::new(id.clone(), view, number, waiting_max, &self.retirement))
+                let config = &activator.shared.config;
+                // On a machine of its own all sidecars are ours.
+                let sidecars = if config.cluster.is_some() { Sidecar::Unknown } else { Sidecar::Ours };
+                Arc::new(Revision::new(id.clone(), view, number, waiting_max, &self.retirement, sidecars))
             });
             revisions.insert(id.clone(), revision);
         }

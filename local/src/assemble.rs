@@ -106,7 +106,7 @@ pub(crate) fn start(
     let front = Shutdown::new();
     let activator = Activator::new(activator_config(&settings), sink, holding);
     let links = activator::Links { world: world.clone(), workers };
-    let sockets = activator::Sockets { serving: vec![listener] };
+    let sockets = activator::Sockets { serving: vec![listener.into()] };
     let served = tokio::spawn(activator::run(activator.clone(), sockets, links, front.clone()));
 
     Ok(Floor {
@@ -132,8 +132,13 @@ fn activator_config(settings: &Settings) -> activator::Config {
     config.held_max = settings.held_all_max;
     config.wait_max = settings.wait_limit;
     config.compat = settings.compat;
+    // What waits or is upgraded when the time is over is told so.
+    (config.drain_wait, config.tunnel_timeout) = (Some(settings.shutdown_timeout), settings.shutdown_timeout);
     config
 }
+
+/// For answers and close frames that are given when the time is over.
+const LAST_WORDS: Duration = Duration::from_millis(600);
 
 impl Floor {
     /// What must run for requests to be served.
@@ -152,7 +157,7 @@ impl Floor {
     pub(crate) async fn stop(self) {
         self.front.drain();
         let mut served = self.served;
-        if tokio::time::timeout(self.settings.shutdown_timeout, &mut served).await.is_err() {
+        if tokio::time::timeout(self.settings.shutdown_timeout + LAST_WORDS, &mut served).await.is_err() {
             let left = self.front.unfinished();
             tracing::warn!(connections = left, "requests did not end within the shutdown timeout");
             self.front.stop();

@@ -63,6 +63,11 @@ pub fn spec(limit: u32) -> RevisionSpec {
 
 /// Starts an activator for one revision without pods.
 pub async fn bench(limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
+    bench_within(Budget::unlimited(), limit, change).await
+}
+
+/// The same, within a budget of descriptors.
+pub async fn bench_within(fds: Budget, limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let (world, seen) = watch::channel(Arc::new(Snapshot::default()));
@@ -72,9 +77,9 @@ pub async fn bench(limit: u32, change: impl FnOnce(&mut Config)) -> Bench {
     let mut config = Config::new("activator", Trust::nobody());
     change(&mut config);
     let activator = Activator::new(config, sink, holding);
-    let workers = Workers::only(Worker::here(&shutdown, Budget::unlimited()));
+    let workers = Workers::only(Worker::here(&shutdown, fds));
     let links = Links { world: seen, workers };
-    let sockets = Sockets { serving: vec![listener] };
+    let sockets = Sockets { serving: vec![listener.into()] };
     let ended = tokio::spawn(activator::run(activator.clone(), sockets, links, shutdown.clone()));
     let spec = spec(limit);
     let bench = Bench { address, activator, world, holding: holding_seen, stats, shutdown, ended, spec };

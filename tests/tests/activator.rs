@@ -287,3 +287,32 @@ async fn a_drain_serves_what_is_held_and_then_ends() {
     timeout(PATIENCE, bench.ended).await.expect("the drain ends").unwrap();
     assert!(began.elapsed() < Duration::from_secs(5));
 }
+
+#[tokio::test]
+async fn the_first_request_at_zero_is_told_again_until_a_pod_is_made() {
+    let mut bench = bench(1, |_| {}).await;
+    let began = Instant::now();
+    let _client = send(bench.address, GET).await;
+    let mut counted = 0.0;
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        let batch = timeout(PATIENCE, bench.stats.next()).await.expect("it is told again").unwrap();
+        counted += batch.stats.iter().map(|(_, stat)| stat.request_count).sum::<f64>();
+        if batch.poke {
+            told.push(began.elapsed());
+        }
+    }
+    // At once, and then after pauses of 100, 200 and 400 ms.
+    assert!(told[3] >= Duration::from_millis(650), "not without a bound: {told:?}");
+    assert!(counted < 1.001, "it is counted once, not {counted} times");
+    let nowhere = "127.0.0.1:1".parse().unwrap();
+    bench.publish(&[("p", nowhere, PodPhase::Starting)], Path::Activator, None).await;
+    // One may be on its way; reports go on.
+    let quiet = Instant::now() + Duration::from_millis(1500);
+    let mut late = 0;
+    while let Ok(Some(batch)) = tokio::time::timeout_at(quiet, bench.stats.next()).await {
+        late += usize::from(batch.poke);
+    }
+    assert!(late <= 1, "{late} more although a pod is made");
+    assert_eq!(bench.held(), 1);
+}

@@ -28,10 +28,65 @@ const FILES: &[(&str, &str, usize, usize, &[Break])] = &[
     ("activator", "breaker.jsonl", 9, 0, &[any("/ops/2/pending_or_running"), any("/ops/0/limit")]),
     (
         "activator",
+        "capacity_assign.jsonl",
+        294,
+        0,
+        &[
+            of("pod", "/revision_capacity"),
+            of("pod", "/pod_capacities/0"),
+            of("pod", "/assigned/0"),
+            of("pod", "/policy"),
+            of("cluster_ip", "/revision_capacity"),
+        ],
+    ),
+    (
+        "activator",
+        "capacity_public_endpoints.jsonl",
+        27,
+        0,
+        &[any("/activators"), any("/index"), any("/assigned/0"), any("/revision_capacity")],
+    ),
+    (
+        "activator",
+        "capacity_sequences.jsonl",
+        55,
+        0,
+        &[
+            any("/steps/0/assigned/0"),
+            any("/steps/1/revision_capacity"),
+            any("/steps/1/backends"),
+            any("/steps/1/cluster_ip_in_use"),
+        ],
+    ),
+    ("activator", "lb.jsonl", 61, 0, &[any("/ops/0/chosen"), any("/pods/0/capacity")]),
+    (
+        "activator",
+        "probe.jsonl",
+        63,
+        0,
+        &[
+            any("/steps/0/probed/0"),
+            any("/steps/0/updates/0/dests/0"),
+            any("/steps/0/updates/0/cluster_ip"),
+            any("/steps/0/healthy_after/0"),
+            any("/steps/0/cluster_ip_healthy"),
+            any("/steps/0/pods_addressable"),
+            any("/steps/0/timer_armed_after"),
+        ],
+    ),
+    (
+        "activator",
         "reporter.jsonl",
         45,
         0,
         &[any("/events/0/emitted/0/0/request_count"), any("/events/2/emitted/0/0/average_concurrent_requests")],
+    ),
+    (
+        "activator",
+        "sks.jsonl",
+        125,
+        0,
+        &[of("subset", "/chosen/0"), of("private_name", "/private_service"), of("num_activators", "/num_activators")],
     ),
     (
         "activator",
@@ -137,14 +192,20 @@ macro_rules! judged_files {
 
 judged_files!(
     breaker,
+    capacity_assign,
+    capacity_public_endpoints,
+    capacity_sequences,
     collection,
     decider_init,
     delay_window,
+    lb,
     pipeline,
+    probe,
     reconcile,
     reporter,
     scale,
     scale_to_zero,
+    sks,
     stat_wire,
     weighted_coeff,
     windows,
@@ -183,11 +244,12 @@ fn broken_row(text: &str, how: &Break) -> (String, String) {
             Value::Bool(flag) => Value::from(!flag),
             Value::Number(number) if number.is_i64() => Value::from(number.as_i64().unwrap() + 1),
             Value::Number(number) => Value::from(number.as_f64().unwrap() + 0.001),
+            Value::String(text) => Value::from(format!("{text}-broken")),
             _ => continue,
         };
         return (format!("{line}\n"), format!("{row}\n"));
     }
-    panic!("no row has a number at {}", how.pointer);
+    panic!("no row has something to break at {}", how.pointer);
 }
 
 #[test]

@@ -180,10 +180,12 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
     fields.remove(SERVING_REVISION);
     fields.remove(SERVING_NAMESPACE);
     fields.remove(NETWORK_HASH);
-    if fields.get(ORIGINAL_HOST).is_none_or(|host| host.is_empty())
-        && let Some(host) = host
-    {
-        fields.insert(ORIGINAL_HOST, host);
+    // Marks are the activator's own to set, whoever the client is.
+    fields.remove(OFFER);
+    fields.remove(HANDBACK);
+    if fields.get(ORIGINAL_HOST).is_none_or(|host| host.is_empty()) {
+        // Also where there is none, as the reference does.
+        fields.insert(ORIGINAL_HOST, host.unwrap_or(HeaderValue::from_static("")));
     }
     // The body is asked for by reading it; the pod need not ask again.
     fields.remove(header::EXPECT);
@@ -332,6 +334,20 @@ mod tests {
         ]);
         to_app(&mut fields, PEER, Compat::Better);
         let seen = map(&[("host", "shop.example"), ("k-proxy-request", "activator"), ("x-forwarded-for", "192.0.2.9")]);
+        assert_eq!(fields, seen);
+    }
+
+    #[test]
+    fn no_mark_of_a_client_reaches_a_pod_be_the_client_trusted() {
+        let mut fields = map(&[
+            ("x-zeroscale-offer", "aa"),
+            ("x-zeroscale-handback", "aa full"),
+            ("k-network-hash", "h"),
+            ("knative-serving-revision", "rev"),
+            ("k-proxy-request", "me"),
+        ]);
+        to_pod(&mut fields, PEER, None);
+        let seen = map(&[("k-original-host", ""), ("k-proxy-request", "activator"), ("x-forwarded-for", "192.0.2.9")]);
         assert_eq!(fields, seen);
     }
 

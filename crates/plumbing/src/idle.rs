@@ -9,9 +9,9 @@ use std::time::Duration;
 /// An idle connection is closed, not used, beyond this.
 pub const IDLE_MAX: Duration = Duration::from_secs(90);
 /// A request that cannot be sent twice uses a connection idle for no longer
-/// than this while nothing has been learned. Short, since the very first such
-/// request can be the one that is lost; a new connection costs little.
-const UNREPEATABLE_MAX: Duration = Duration::from_millis(150);
+/// than this while nothing has been learned: servers commonly close idle ones
+/// after two seconds and more.
+const UNREPEATABLE_MAX: Duration = Duration::from_secs(1);
 /// A connection closed sooner says little: its server may be ending. Only as
 /// many in a row as [`DOUBTFUL_MAX`] say that it does so always.
 const DOUBTFUL: Duration = Duration::from_millis(100);

@@ -15,7 +15,7 @@
 //! | stopping | [`shutdown`], [`drain`] |
 //! | settings | [`mod@env`], [`fault`] |
 //! | stats between components | [`stats`] |
-//! | logs and metrics | [`telemetry`], [`metrics`] |
+//! | logs and metrics | [`telemetry`], [`metrics`], [`trace_context`] |
 //!
 //! Nothing here ends the process, reads the environment, or spawns a task
 //! that a [`shutdown::Shutdown`] does not track.
@@ -57,8 +57,10 @@ pub mod stats;
 pub mod target;
 pub mod telemetry;
 pub mod tls;
+pub mod trace_context;
 pub mod trust;
 pub mod tunnel;
+mod unacked;
 pub mod websocket;
 pub mod wheel;
 pub mod worker;

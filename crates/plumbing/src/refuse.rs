@@ -92,6 +92,7 @@ impl From<Refused> for Refusal {
             Refused::StartFailed => Reason::StartFailed,
             Refused::StartTimeout => Reason::StartTimeout,
             Refused::RevisionRemoved => Reason::RevisionRemoved,
+            Refused::Draining => Reason::Draining,
         })
     }
 }

@@ -2,7 +2,7 @@
 //! with limits, and an end that loses nothing.
 
 use crate::body::Body;
-use crate::conn::{Activity, Caller};
+use crate::conn::{Activity, Busy, Caller};
 use crate::fds::Room;
 use crate::h1::{self, Conditions, End, Upgraded};
 use crate::incoming::Incoming;
@@ -160,10 +160,9 @@ where
     let fds_scarce = worker.fds().room() != Room::Free;
     let local = stream.local_addr().ok();
     let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls: tls.is_some(), local });
-    let answer = |request: Request<Incoming>| {
-        let busy = activity.begin();
-        let answer = handler(caller.clone(), request);
-        async move { answer.await.map(|body| body.keeping(busy)) }
+    let answer = |request: Request<Incoming>| Answering {
+        answer: Box::pin(handler(caller.clone(), request)),
+        busy: Some(activity.begin()),
     };
     let served = async {
         let socket = match &tls {
@@ -209,14 +208,44 @@ where
     .await;
 }
 
+/// A handler at work. In a box: what serves a request is moved about, and a
+/// wrapper in the form of an `async` block would take its room twice.
+struct Answering<F> {
+    answer: Pin<Box<F>>,
+    busy: Option<Busy>,
+}
+
+impl<F: Future<Output = Response<Body>>> Future for Answering<F> {
+    type Output = Response<Body>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
+        let response = std::task::ready!(self.answer.as_mut().poll(cx));
+        Poll::Ready(match self.busy.take() {
+            Some(busy) => response.map(|body| body.keeping(busy)),
+            None => response,
+        })
+    }
+}
+
+/// The same, as a service that cannot fail.
+struct AnsweringHttp2<F>(Answering<F>);
+
+impl<F: Future<Output = Response<Body>>> Future for AnsweringHttp2<F> {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map(Ok)
+    }
+}
+
 async fn serve_http2<A, F>(socket: Upgraded, settings: &Settings, shutdown: &Shutdown, peer: SocketAddr, answer: A)
 where
-    A: Fn(Request<Incoming>) -> F,
+    A: Fn(Request<Incoming>) -> Answering<F>,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         let answer = answer(request.map(Incoming::Http2));
-        async move { Ok::<_, Infallible>(answer.await) }
+        AnsweringHttp2(answer)
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder

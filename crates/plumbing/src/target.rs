@@ -63,6 +63,11 @@ pub fn to_pod(parts: &mut Parts, pod: SocketAddr) {
     point(parts, host);
 }
 
+/// Addresses a request to a host by name, wherever it is sent.
+pub fn to_host(parts: &mut Parts, host: HeaderValue) {
+    point(parts, Some(host));
+}
+
 /// Addresses a request to the app behind a sidecar: the client's host comes
 /// back; without any, the app's own address stands in.
 pub fn to_app(parts: &mut Parts, app: SocketAddr) {

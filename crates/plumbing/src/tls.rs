@@ -6,6 +6,7 @@
 //! | reading a certificate and its key | `pair` |
 //! | cipher suites and curves by their names | [`names`] |
 //! | a client that speaks HTTP to a TLS port | `plain` |
+//! | settings from variables | [`variables`] |
 
 mod current;
 pub mod names;
@@ -13,6 +14,7 @@ mod pair;
 mod plain;
 #[cfg(test)]
 mod tests;
+pub mod variables;
 
 use crate::wheel::Wheel;
 use current::Current;

@@ -3,6 +3,11 @@
 //!
 //! Pure: bytes in, places out. It keeps no byte of a payload and looks at
 //! nothing but lengths; the rules of the protocol are for the two ends.
+//!
+//! Where we are an end ourselves, as a client: [`handshake`] and [`message`].
+
+pub mod handshake;
+pub mod message;
 
 /// A close frame of a server with code 1001, "going away".
 pub const GOING_AWAY: [u8; 4] = [FIN | OPCODE_CLOSE, 2, 0x03, 0xe9];

@@ -56,6 +56,8 @@ pub enum Refused {
     StartTimeout,
     /// The revision is gone.
     RevisionRemoved,
+    /// Whoever admits ends, and nobody waits any longer.
+    Draining,
 }
 
 /// Answer to [`Admission::ask`].

@@ -11,6 +11,9 @@
 //! | what is, what is wanted | [`world`] |
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
+//! | which pods are an activator's | [`endpoints`], [`backends`], [`assign`] |
+//! | which pods of a revision answer | [`probing`] |
+//! | which activators serve a revision | [`subset`], [`names`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
@@ -20,19 +23,26 @@
 
 pub mod active;
 pub mod admit;
+pub mod assign;
+pub mod backends;
 pub mod collect;
 pub mod compat;
 pub mod decider;
 pub mod drain;
 pub mod duration;
+pub mod endpoints;
 pub mod limit;
 pub mod list;
+mod md5;
 pub mod moment;
+pub mod names;
 pub mod pick;
 pub mod probe;
+pub mod probing;
 pub mod revision;
 pub mod scale;
 pub mod stat;
+pub mod subset;
 pub mod timeline;
 pub mod window;
 pub mod world;

@@ -44,7 +44,10 @@ pub fn pick(rule: Rule, pods: &[Candidate], cursor: &mut usize, draw: u64) -> Op
 }
 
 fn round_robin(pods: &[Candidate], cursor: &mut usize) -> Option<usize> {
-    let start = if *cursor >= pods.len() { 0 } else { *cursor };
+    if *cursor >= pods.len() {
+        *cursor = 0;
+    }
+    let start = *cursor;
     let found = (start..pods.len()).chain(0..start).find(|&at| pods[at].free)?;
     *cursor = found + 1;
     Some(found)
@@ -86,6 +89,16 @@ mod tests {
         let chosen: Vec<_> = (0..4).map(|_| pick(Rule::RoundRobin, &all, &mut cursor, 0)).collect();
         assert_eq!(chosen, [Some(0), Some(2), Some(0), Some(2)]);
         assert_eq!(pick(Rule::RoundRobin, &pods(&[(1, false)]), &mut cursor, 0), None);
+    }
+
+    #[test]
+    fn round_robin_begins_anew_once_there_were_fewer_pods() {
+        let mut cursor = 3;
+        assert_eq!(pick(Rule::RoundRobin, &[], &mut cursor, 0), None);
+        assert_eq!(pick(Rule::RoundRobin, &pods(&[(0, true); 4]), &mut cursor, 0), Some(0));
+        cursor = 3;
+        assert_eq!(pick(Rule::RoundRobin, &pods(&[(1, false); 4]), &mut cursor, 0), None);
+        assert_eq!(cursor, 3, "nothing was chosen");
     }
 
     #[test]

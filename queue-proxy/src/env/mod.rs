@@ -7,7 +7,6 @@
 mod ports;
 #[cfg(test)]
 mod tests;
-mod tls;
 
 pub use ports::Ports;
 
@@ -22,6 +21,9 @@ use policy::revision::{NO_LIMIT, RevisionId, Timeouts};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
+
+/// Where the controller mounts certificates.
+const CERT_DIR: &str = "/var/lib/knative/certs";
 
 /// What the binary is told.
 #[derive(Clone)]
@@ -57,7 +59,7 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
     let ports = Ports::read(env, compat);
     let app = app(env, compat);
     let observe = observability(env);
-    let tls = tls::read(env, compat, exists);
+    let tls = tls(env, compat, exists);
     ports::differ(env, &ports, tls.is_some(), &observe.metrics, app, compat);
     let configuration = env.required("SERVING_CONFIGURATION");
     let pod_ip = env.required("SERVING_POD_IP");
@@ -72,6 +74,15 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
         pod_ip,
     };
     Settings { config, ports, tls, identity, observe, log }
+}
+
+/// TLS is on when certificates are there, and only then its variables count,
+/// as in the reference.
+fn tls(env: &mut Env, compat: Compat, exists: impl Fn(&Path) -> bool) -> Option<plumbing::tls::Settings> {
+    let folder = env.raw("ZEROSCALE_CERT_DIR").filter(|text| !text.is_empty()).unwrap_or(CERT_DIR).to_owned();
+    let files = plumbing::tls::Settings::of(Path::new(&folder));
+    let there = exists(&files.certificate) && exists(&files.key);
+    there.then(|| plumbing::tls::variables::read(env, "QUEUE_PROXY", Path::new(&folder), compat))
 }
 
 fn config(env: &mut Env, app: SocketAddr, compat: Compat) -> Config {

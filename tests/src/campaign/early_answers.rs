@@ -2,6 +2,7 @@
 
 use super::report::table;
 use super::{Arguments, Failure, Tally};
+use crate::front::Through;
 use crate::sidecar::early_answer;
 use std::io::Write;
 
@@ -12,6 +13,6 @@ pub(super) fn run(mut arguments: Arguments, out: &mut dyn Write) -> Result<Tally
     let runs = arguments.take("runs")?.unwrap_or(200);
     arguments.finish()?;
     let mut tally = Tally::default();
-    table(&format!("{runs} uploads of each kind"), early_answer::run(runs), &mut tally, out)?;
+    table(&format!("{runs} uploads of each kind"), early_answer::run(Through::Sidecar, runs), &mut tally, out)?;
     Ok(tally)
 }

@@ -10,14 +10,17 @@ mod cold_start;
 mod cost;
 mod early_answers;
 mod fuzz;
+mod held;
 mod kills;
 mod leavers;
+mod leaving;
 mod pod_end;
 mod report;
 mod reuse;
 mod simulation;
 mod soak;
 mod start_failures;
+mod wake_signal;
 mod zero_and_back;
 
 pub use arguments::Arguments;
@@ -46,6 +49,9 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "leavers", about: leavers::ABOUT, run: leavers::run },
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
+    Campaign { name: "held", about: held::ABOUT, run: held::run },
+    Campaign { name: "leaving", about: leaving::ABOUT, run: leaving::run },
+    Campaign { name: "wake-signal", about: wake_signal::ABOUT, run: wake_signal::run },
     Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },
     Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
     Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },

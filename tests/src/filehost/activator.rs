@@ -51,7 +51,7 @@ pub async fn start(name: &str, file: PathBuf, autoscaler: Option<String>) -> Run
     let activator = Activator::new(Config::new(name, Trust::nobody()), sink, holding);
     let workers = Workers::only(Worker::here(&shutdown, Budget::unlimited()));
     let links = Links { world: followed.world.clone(), workers };
-    let sockets = Sockets { serving: vec![listener] };
+    let sockets = Sockets { serving: vec![listener.into()] };
     let served = activator::run(activator.clone(), sockets, links, shutdown.clone());
     let (connected, is_connected) = watch::channel(false);
     let over = CancellationToken::new();

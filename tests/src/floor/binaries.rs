@@ -32,6 +32,15 @@ pub fn queue_proxy() -> anyhow::Result<PathBuf> {
     find(&PATH, "queue-proxy", "queue-proxy")
 }
 
+/// `activator`.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn activator() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, "activator", "activator")
+}
+
 /// `autoscaler`.
 ///
 /// # Errors
@@ -57,6 +66,15 @@ pub fn fileactivator() -> anyhow::Result<PathBuf> {
 pub fn testapp() -> anyhow::Result<PathBuf> {
     static PATH: Found = OnceLock::new();
     find(&PATH, env!("CARGO_PKG_NAME"), "testapp")
+}
+
+/// The activator of `tests::front`.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn front() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, env!("CARGO_PKG_NAME"), "front")
 }
 
 fn find(found: &Found, package: &str, name: &str) -> anyhow::Result<PathBuf> {

@@ -2,8 +2,8 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, cases, collection, decider_init, delay_window, pipeline, reconcile, reporter, scale,
-    scale_to_zero, stat_wire, weighted_coeff, windows,
+    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, http, lb, pipeline, probe,
+    reconcile, reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
 use serde_json::Value;
@@ -13,16 +13,23 @@ use std::path::Path;
 /// Judges one row in one mode.
 pub type Judge = fn(&Value, Compat) -> Verdict;
 
-/// Drives the shipped binaries through all rows of a file.
+/// Drives a whole component through all rows of a file, over sockets.
 pub type Driver = fn(&Path, &Options, &mut dyn Write) -> io::Result<Tally>;
 
 /// Folder, file, and what drives its rows.
-pub const DRIVEN: &[(&str, &str, Driver)] = &[("queue-proxy", "cases.jsonl", cases::drive)];
+pub const DRIVEN: &[(&str, &str, Driver)] =
+    &[("activator", "http.jsonl", http::drive), ("queue-proxy", "cases.jsonl", cases::drive)];
 
 /// Folder, file, and what judges its rows.
 pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("activator", "breaker.jsonl", breaker::judge),
+    ("activator", "capacity_assign.jsonl", capacity::assign),
+    ("activator", "capacity_public_endpoints.jsonl", capacity::public_endpoints),
+    ("activator", "capacity_sequences.jsonl", capacity::sequences),
+    ("activator", "lb.jsonl", lb::judge),
+    ("activator", "probe.jsonl", probe::judge),
     ("activator", "reporter.jsonl", reporter::judge),
+    ("activator", "sks.jsonl", sks::judge),
     ("activator", "stat_wire.jsonl", stat_wire::judge),
     ("autoscaler", "collection.jsonl", collection::judge),
     ("autoscaler", "decider_init.jsonl", decider_init::judge),

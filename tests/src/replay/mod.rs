@@ -11,22 +11,28 @@
 //! rows of a file.
 //!
 //! Rows that describe what happens on sockets are driven against the shipped
-//! binaries instead, a file at a time ([`cases`]).
+//! binaries instead, a file at a time ([`cases`]), or against the activator
+//! in this process ([`http`]).
 
 mod breaker;
+mod capacity;
 pub mod cases;
 mod collection;
 mod decider_init;
 mod delay_window;
 pub mod files;
+pub mod http;
 pub mod known;
+mod lb;
 mod options;
 mod pipeline;
+mod probe;
 mod reconcile;
 mod reporter;
 pub mod row;
 mod scale;
 mod scale_to_zero;
+mod sks;
 pub mod spec;
 mod stat_wire;
 mod weighted_coeff;

@@ -74,6 +74,12 @@ pub fn part<T: DeserializeOwned>(value: &Value) -> Verdict<T> {
     T::deserialize(value).map_err(|error| Miss::Differs(format!("malformed row: {error} (in {value})")))
 }
 
+/// A list of anything that serde can read; null, and nothing, stand for none.
+pub fn parts<T: DeserializeOwned>(value: &Value) -> Verdict<Vec<T>> {
+    let list: Option<Vec<T>> = part(value)?;
+    Ok(list.unwrap_or_default())
+}
+
 /// The two are equal.
 pub fn same<T: PartialEq + Debug>(what: &str, expected: T, got: T) -> Verdict {
     if expected == got {

@@ -4,7 +4,7 @@
 use super::h1::Conn;
 use super::{PATIENCE, h2c};
 use crate::floor::trial::{Report, median_and_worst, show};
-use crate::program::Program;
+use crate::front::{Chain, Through};
 use crate::rig;
 use anyhow::Context;
 use bytes::Bytes;
@@ -46,11 +46,11 @@ const MANNERS: [Manner; 3] = [Manner::Attentive, Manner::Stubborn, Manner::Http2
 ///
 /// # Errors
 /// When something cannot be tried at all.
-pub async fn run(runs: usize) -> anyhow::Result<Report> {
+pub async fn run(through: Through, runs: usize) -> anyhow::Result<Report> {
     let mut report = Report::new(1);
-    let program = Program::start(rig::app(serve).await, &[]);
+    let chain = Chain::start(through, rig::app(serve).await, &[]);
     for manner in MANNERS {
-        judge(&mut report, manner, uploads(program.main, manner, runs).await);
+        judge(&mut report, manner, uploads(chain.main, manner, runs).await);
     }
     Ok(report)
 }

@@ -12,6 +12,7 @@
 //! | apps that close idle connections | [`reuse`] |
 //! | crowds that leave the queue | [`waves`] |
 //! | an app that is killed under load | [`restart`] |
+//! | clients that ask for too much | [`floods`] |
 //! | requests that two parsers may take for different ones | [`smuggling`] |
 //!
 //! `cargo test` runs the experiments small (`tests/tests/queue_proxy_*.rs`),
@@ -19,13 +20,13 @@
 
 pub mod dual;
 pub mod early_answer;
+pub mod floods;
 pub mod frames;
 pub mod h1;
 pub mod h2c;
 pub mod mortal;
 pub mod restart;
 pub mod reuse;
-
 pub mod smuggling;
 pub mod waves;
 

@@ -3,7 +3,7 @@
 use crate::floor::processes::resident_bytes;
 use std::time::Duration;
 
-pub(super) struct Memory {
+pub(crate) struct Memory {
     warm: Duration,
     window: Duration,
     time: Duration,
@@ -13,12 +13,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(warm: Duration, time: Duration) -> Memory {
+    pub(crate) fn new(warm: Duration, time: Duration) -> Memory {
         let window = (time / 8).min(Duration::from_secs(60));
         Memory { warm, window, time, early: Vec::new(), late: Vec::new(), most: 0 }
     }
 
-    pub(super) fn look(&mut self, at: Duration, pid: i32) {
+    pub(crate) fn look(&mut self, at: Duration, pid: i32) {
         let bytes = resident_bytes(pid).unwrap_or_default();
         self.most = self.most.max(bytes);
         if at >= self.warm && at < self.warm + self.window {
@@ -29,19 +29,19 @@ impl Memory {
         }
     }
 
-    pub(super) fn last(&mut self, pid: i32) {
+    pub(crate) fn last(&mut self, pid: i32) {
         self.look(self.time, pid);
     }
 
-    pub(super) fn early(&self) -> u64 {
+    pub(crate) fn early(&self) -> u64 {
         median(&self.early)
     }
 
-    pub(super) fn late(&self) -> u64 {
+    pub(crate) fn late(&self) -> u64 {
         median(&self.late)
     }
 
-    pub(super) fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.most
     }
 }

@@ -9,7 +9,7 @@
 
 mod app;
 mod client;
-mod memory;
+pub(crate) mod memory;
 
 use crate::floor::trial::Report;
 use crate::program::Program;

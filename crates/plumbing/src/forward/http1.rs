@@ -116,7 +116,10 @@ impl Http1 {
                     let home = Home { pool: self.clone(), address, fd };
                     return Ok(response.map(|body| Received::http1(body, home)));
                 }
-                Err(h1::SendError::NotSent { unsent, .. }) if reused.is_some() => outgoing = *unsent,
+                Err(h1::SendError::NotSent { unsent, .. }) if reused.is_some() => {
+                    self.closed(address, reused);
+                    outgoing = *unsent;
+                }
                 Err(h1::SendError::NotSent { unsent, .. }) if again => {
                     again = false;
                     outgoing = *unsent;
@@ -195,6 +198,13 @@ impl Http1 {
         }
         if let Some(limit) = hint {
             server.limit.hint(limit);
+        }
+    }
+
+    /// A connection that was taken for reuse turned out to be closed.
+    fn closed(&self, address: SocketAddr, reused: Option<Instant>) {
+        if let (Some(since), Some(server)) = (reused, self.servers.lock().get_mut(&address)) {
+            server.limit.closed_after(since.elapsed());
         }
     }
 

@@ -4,7 +4,7 @@
 use super::answer::with_scratch;
 use super::feed::{Fed, Feed};
 use super::inbox::Inbox;
-use super::limits::INTERIM_MAX;
+use super::limits::{INTERIM_MAX, UNREAD_BYTES_MAX};
 use super::lines::Scan;
 use super::outbox::Outbox;
 use super::outgoing::{Break, Hold, Options, Outgoing, SendError, framing, write_head};
@@ -12,6 +12,7 @@ use super::received::Received;
 use super::reply::{self, Head};
 use super::start::{Start, Started};
 use crate::socket::Socket;
+use crate::unacked;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, Version};
 use http_body::Body;
@@ -31,6 +32,8 @@ pub(super) struct Wire<B> {
     pub(super) out: Outbox,
     /// A request's body, until it has been sent.
     pub(super) feed: Option<Feed<B>>,
+    /// One that was drawn in full for the first write, until the answer begins.
+    spent: Option<Feed<B>>,
     pub(super) hold: Hold,
     /// Writing failed: what the other side had said before may still come.
     deaf: bool,
@@ -49,6 +52,7 @@ where
             inbox,
             out,
             feed: None,
+            spent: None,
             hold: Hold::No,
             deaf: false,
         }))
@@ -97,7 +101,10 @@ where
         let head = poll_fn(|cx| {
             let wire = &mut *self.0;
             match start.as_mut().map(|start| start.poll(wire, cx)) {
-                Some(Started::Sent) => sent = start.take().map(Start::into_parts),
+                Some(Started::Sent) => {
+                    sent = start.take();
+                    wire.spent = wire.feed.take_if(|feed| feed.is_whole());
+                }
                 Some(Started::Waits) | None => {}
                 Some(Started::Failed(error)) => {
                     let failed = start.take().map(|start| start.failed(wire, error));
@@ -112,9 +119,7 @@ where
         .await;
         match head {
             Ok(head) => Ok(self.respond(head)),
-            Err(SendError::Broken { error, at, head: None }) => {
-                Err(SendError::Broken { error, at, head: sent.map(Box::new) })
-            }
+            Err(SendError::Broken { error, at, head: None }) => Err(self.0.undo(sent, error, at)),
             Err(failed) => Err(failed),
         }
     }
@@ -124,6 +129,7 @@ where
             // It answered without asking for the body.
             (self.0.feed, self.0.deaf) = (None, true);
         }
+        self.0.spent = None;
         let mut response = Response::new(Received::new(self, head.decoder, head.keep_alive, head.upgrade));
         *response.status_mut() = head.status;
         *response.version_mut() = Version::HTTP_11;
@@ -135,8 +141,7 @@ where
     pub(super) fn rest(mut self) -> Connection<B> {
         self.0.inbox.rest();
         self.0.out.release();
-        self.0.out.begun = false;
-        self.0.feed = None;
+        (self.0.feed, self.0.spent) = (None, None);
         self
     }
 }
@@ -150,7 +155,7 @@ where
         let Outgoing { parts, begun, body } = outgoing;
         let encoder = framing(&parts, begun.as_ref(), &body);
         self.hold = hold.for_request(&parts.headers);
-        (self.out.begun, self.deaf) = (false, false);
+        (self.out.written, self.deaf) = (0, false);
         with_scratch(|head| {
             write_head(&parts, encoder, head);
             self.out.flat(head);
@@ -188,6 +193,27 @@ where
                 (Poll::Ready(Ok(())), Fed::Full) => {}
                 _ => return Ok(()),
             }
+        }
+    }
+
+    /// What remains of a request that was not answered: all of it, if the other
+    /// side has not read it.
+    fn undo(&mut self, sent: Option<Start>, error: String, at: Break) -> SendError<B> {
+        let Some(start) = sent else { return SendError::Broken { error, at, head: None } };
+        let written = self.out.written;
+        // Its end confirms all that it had before: what is not confirmed by it
+        // came too late. (A reset alone says nothing.)
+        let unread = at == Break::BeforeAnswer
+            && self.inbox.ended
+            && written <= UNREAD_BYTES_MAX
+            && unacked::bytes(self.socket.tcp()) >= written;
+        let undone = match self.spent.take() {
+            Some(feed) if unread => start.undone(feed.into_body()),
+            _ => Err(Box::new(start.into_parts())),
+        };
+        match undone {
+            Ok(unsent) => SendError::NotSent { unsent: Box::new(unsent), error },
+            Err(head) => SendError::Broken { error, at, head: Some(head) },
         }
     }
 

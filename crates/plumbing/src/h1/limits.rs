@@ -34,6 +34,9 @@ pub const BUFFERS_KEPT: [usize; 3] = [128, 32, 16];
 pub const READ_AHEAD_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a body that are collected, if they are there, before a write.
 pub const QUEUED_BYTES_MAX: usize = 64 << 10;
+/// A request up to this size, written at once, travels in one piece: one that
+/// the other side's end does not confirm came after it, and was not read.
+pub const UNREAD_BYTES_MAX: u64 = 1024;
 /// Data up to this size is copied behind the head rather than written beside it.
 pub const FLAT_BYTES_MAX: usize = 1024;
 

@@ -20,8 +20,8 @@ pub(super) struct Outbox {
     queue: VecDeque<Bytes>,
     tail: BytesMut,
     length: usize,
-    /// True once a byte has been accepted by the kernel.
-    pub(super) begun: bool,
+    /// Bytes that the kernel has accepted of this message.
+    pub(super) written: u64,
 }
 
 impl Outbox {
@@ -85,7 +85,7 @@ impl Outbox {
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.begun = true;
+            self.written += count as u64;
             self.advance(count);
         }
         Pin::new(socket).poll_flush(cx)

@@ -51,7 +51,7 @@ impl Start {
             }
         }
         match wire.out.poll_flush(&mut wire.socket, cx) {
-            _ if wire.out.begun => Started::Sent,
+            _ if wire.out.written > 0 => Started::Sent,
             Poll::Pending => Started::Waits,
             Poll::Ready(Ok(())) => Started::Sent,
             Poll::Ready(Err(error)) => Started::Failed(error.to_string()),
@@ -61,6 +61,14 @@ impl Start {
     /// The head, once it has been sent.
     pub(super) fn into_parts(self) -> request::Parts {
         self.parts
+    }
+
+    /// The request as it was, if all of it was drawn for the start.
+    pub(super) fn undone<B>(self, body: B) -> Result<Outgoing<B>, Box<request::Parts>> {
+        match self.spoilt {
+            false => Ok(Outgoing { parts: self.parts, begun: self.begun, body }),
+            true => Err(Box::new(self.parts)),
+        }
     }
 
     pub(super) fn failed<B>(self, wire: &mut Wire<B>, error: String) -> SendError<B>

@@ -4,7 +4,6 @@
 //! gets the trace id that came (or a new one) with a span id of ours;
 //! `tracestate` and `baggage` pass as they are, and so does B3, unread.
 
-mod context;
 mod queue;
 mod request;
 mod sampler;

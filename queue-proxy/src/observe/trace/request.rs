@@ -1,6 +1,5 @@
 //! The spans of one request, as it goes through.
 
-use super::context::{Context, SpanId, new_span, new_trace};
 use super::queue::SpanQueue;
 use super::sampler::Sampler;
 use super::span::{Kind, Span};
@@ -8,6 +7,7 @@ use crate::observe::facts::{RequestFacts, split_host, text};
 use crate::observe::metrics::{Attribute, Method, Scope, method_name};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plumbing::clock;
+use plumbing::trace_context::{Context, SpanId, new_span, new_trace};
 use policy::moment::Moment;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -1,6 +1,6 @@
 //! Which traces are recorded.
 
-use super::context::{Context, TraceId};
+use plumbing::trace_context::{Context, TraceId};
 
 /// A rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,9 +1,8 @@
 //! A finished span.
 
-use super::context::{Context, SpanId};
 use crate::observe::metrics::{Attribute, Scope};
+use plumbing::trace_context::{Context, SpanId};
 use policy::moment::Moment;
-use std::fmt::Write;
 
 /// What a span stands for; the numbers are OpenTelemetry's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +31,4 @@ pub(crate) struct Span {
     pub(crate) failed: bool,
     /// Spans below it.
     pub(crate) children: u32,
-}
-
-/// Bytes in lower-case hexadecimal.
-pub(crate) fn hex(out: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        let _ = write!(out, "{byte:02x}");
-    }
 }

@@ -1,9 +1,9 @@
 //! Spans as lines, in the form of OpenTelemetry's stdout exporter for Go.
 
-use super::context::SpanId;
-use super::span::{Span, hex};
+use super::span::Span;
 use crate::observe::go_text;
 use crate::observe::metrics::Attribute;
+use plumbing::trace_context::{SpanId, hex};
 use policy::moment::Moment;
 use std::fmt::Write;
 
@@ -99,8 +99,8 @@ fn write_time(out: &mut String, at: Moment) {
 mod tests {
     use super::*;
     use crate::observe::metrics::Scope;
-    use crate::observe::trace::context::Context;
     use crate::observe::trace::span::Kind;
+    use plumbing::trace_context::Context;
 
     /// Recorded from `stdouttrace` 1.47 of OpenTelemetry for Go, but for the scope's version.
     const GOLDEN: &str = r#"{"Name":"HTTP GET","SpanContext":{"TraceID":"7ed46786f940cb8935e162db55e39549","SpanID":"c9ba8eedae32d245","TraceFlags":"01","TraceState":"","Remote":false},"Parent":{"TraceID":"7ed46786f940cb8935e162db55e39549","SpanID":"8602840099880e9b","TraceFlags":"01","TraceState":"","Remote":false},"SpanKind":3,"StartTime":"2026-11-30T04:19:49.063448397Z","EndTime":"2026-11-30T04:19:49.06397Z","Attributes":[{"Key":"http.request.method","Value":{"Type":"STRING","Value":"GET"}},{"Key":"server.port","Value":{"Type":"INT64","Value":38259}}],"Events":null,"Links":null,"Status":{"Code":"Unset","Description":""},"DroppedAttributes":0,"DroppedEvents":0,"DroppedLinks":0,"ChildSpanCount":0,"Resource":[{"Key":"service.name","Value":{"Type":"STRING","Value":"svc1"}}],"InstrumentationScope":{"Name":"knative.dev/serving/pkg/queue","Version":"","SchemaURL":"","Attributes":null},"InstrumentationLibrary":{"Name":"knative.dev/serving/pkg/queue","Version":"","SchemaURL":"","Attributes":null}}"#;

@@ -17,7 +17,7 @@ pub mod recorder;
 
 use super::h1::{self, Conn};
 use crate::floor::trial::Report;
-use crate::program::Program;
+use crate::front::{Chain, Through};
 use recorder::Recorder;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -69,8 +69,9 @@ pub struct Outcome {
     pub after: u16,
 }
 
-/// Runs them all, each with an app and a sidecar of its own.
-pub async fn run(cases: Vec<Case>) -> Report {
+/// Runs them all, each with an app, a sidecar, and perhaps an activator, of
+/// its own.
+pub async fn run(through: Through, cases: Vec<Case>) -> Report {
     let mut report = Report::new(1);
     let (mut left, mut running, mut faults) = (VecDeque::from(cases), JoinSet::new(), Vec::new());
     let (total, mut refused, mut served) = (left.len(), 0, 0);
@@ -79,7 +80,7 @@ pub async fn run(cases: Vec<Case>) -> Report {
             && let Some(case) = left.pop_front()
         {
             running.spawn(async move {
-                let outcome = try_out(&case).await;
+                let outcome = try_out(through, &case).await;
                 (case, outcome)
             });
         }
@@ -101,13 +102,13 @@ pub async fn run(cases: Vec<Case>) -> Report {
     report
 }
 
-async fn try_out(case: &Case) -> anyhow::Result<Outcome> {
+async fn try_out(through: Through, case: &Case) -> anyhow::Result<Outcome> {
     let recorder = Recorder::start().await;
     let app = recorder.address;
     // Starting one blocks.
-    let program = tokio::task::spawn_blocking(move || Program::start(app, &[])).await?;
-    let answers = speak(program.main, &case.bytes).await?;
-    let after = h1::ask(program.main, b"GET /after HTTP/1.1\r\nhost: shop.example\r\n\r\n").await?.status;
+    let chain = tokio::task::spawn_blocking(move || Chain::start(through, app, &[])).await?;
+    let answers = speak(chain.main, &case.bytes).await?;
+    let after = h1::ask(chain.main, b"GET /after HTTP/1.1\r\nhost: shop.example\r\n\r\n").await?.status;
     Ok(Outcome { answers, recorded: recorder.recorded(), after })
 }
 

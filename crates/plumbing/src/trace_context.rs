@@ -1,7 +1,9 @@
-//! The `traceparent` header.
+//! The `traceparent` header (W3C trace context).
 
-pub(crate) type TraceId = [u8; 16];
-pub(crate) type SpanId = [u8; 8];
+/// Of a whole trace.
+pub type TraceId = [u8; 16];
+/// Of one span.
+pub type SpanId = [u8; 8];
 
 const SAMPLED: u8 = 1;
 /// Bits of the flags that are passed on.
@@ -9,16 +11,19 @@ const KNOWN_FLAGS: u8 = 0x03;
 
 /// Whose child something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Context {
-    pub(crate) trace: TraceId,
-    pub(crate) span: SpanId,
-    pub(crate) flags: u8,
+pub struct Context {
+    /// The trace.
+    pub trace: TraceId,
+    /// The span that is the parent.
+    pub span: SpanId,
+    /// The flags that are passed on.
+    pub flags: u8,
 }
 
 impl Context {
     /// Reads the header. A later version may have more after the flags;
     /// whatever is malformed counts as absent.
-    pub(crate) fn parse(header: &[u8]) -> Option<Context> {
+    pub fn parse(header: &[u8]) -> Option<Context> {
         let mut parts = header.split(|byte| *byte == b'-');
         let version: [u8; 1] = bytes(parts.next()?)?;
         let trace: TraceId = bytes(parts.next()?)?;
@@ -36,30 +41,44 @@ impl Context {
     }
 
     /// The header.
-    pub(crate) fn header(&self) -> String {
+    pub fn header(&self) -> String {
         use std::fmt::Write;
         let mut out = String::with_capacity(55);
         out.push_str("00-");
-        super::span::hex(&mut out, &self.trace);
+        hex(&mut out, &self.trace);
         out.push('-');
-        super::span::hex(&mut out, &self.span);
+        hex(&mut out, &self.span);
         let _ = write!(out, "-{:02x}", self.flags);
         out
     }
 
-    pub(crate) fn is_sampled(&self) -> bool {
+    /// True when the trace is recorded.
+    pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
+    /// A new trace, of which nothing is recorded, and its first span.
+    pub fn unsampled() -> Context {
+        Context { trace: new_trace(), span: new_span(), flags: 0 }
+    }
+
     /// The same trace with the decision made.
-    pub(super) fn decided(self, sampled: bool) -> Context {
+    pub fn decided(self, sampled: bool) -> Context {
         let rest = self.flags & !SAMPLED;
         Context { flags: if sampled { rest | SAMPLED } else { rest }, ..self }
     }
 
     /// A child's place, under a new span id.
-    pub(super) fn child(self) -> Context {
+    pub fn child(self) -> Context {
         Context { span: new_span(), ..self }
+    }
+}
+
+/// Bytes in lower-case hexadecimal.
+pub fn hex(out: &mut String, bytes: &[u8]) {
+    use std::fmt::Write;
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
     }
 }
 
@@ -81,12 +100,12 @@ fn bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 }
 
 /// A new trace's id, never all zeros.
-pub(super) fn new_trace() -> TraceId {
+pub fn new_trace() -> TraceId {
     fastrand::u128(1..).to_be_bytes()
 }
 
 /// A new span's id, never all zeros.
-pub(super) fn new_span() -> SpanId {
+pub fn new_span() -> SpanId {
     fastrand::u64(1..).to_be_bytes()
 }
 
