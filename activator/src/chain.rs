@@ -1,6 +1,6 @@
 //! The request path of the activator, one function, outermost step first.
 
-use crate::offer;
+use crate::offer::{self, Handback};
 use crate::probes::Probe;
 use crate::revision::{Inside, Pod, Revision, Sidecar};
 use crate::wait::Waiter;
@@ -15,7 +15,7 @@ use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Hold, Interim, OnUpgrade, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
-use plumbing::limiter::Permit;
+use plumbing::limiter::{Back, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
@@ -84,7 +84,7 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
     loop {
         // In a box, so that it takes no room in those that wait.
         let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, &mut limits)).await;
-        let (back, doubt) = match sent {
+        let (back, why) = match sent {
             Sent::Answered(answer, limits) => {
                 let switch = arrival.switch.take();
                 let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, &activator.shared.tunnels);
@@ -94,12 +94,12 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
                 return answer;
             }
             Sent::Failed(refusal) => return refuse(activator, refusal),
-            Sent::Back { doubt } => (passage, doubt),
+            Sent::Back(why) => (passage, why),
         };
         // Handed back: it waits in our queue from here on, whichever way it came.
         let inside = back.inside.unwrap_or_else(|| enter(activator, &revision).0);
-        let pod = doubt.then(|| back.permit.pod());
-        let place = back.permit.hand_back(doubt);
+        let pod = (why == Back::Doubted).then(|| back.permit.pod());
+        let place = back.permit.hand_back(why);
         if let Some((key, pod)) = pod.and_then(|key| Some((key, revision.doubt(key)?))) {
             caller.worker.spawn(suspect::watch(revision.clone(), key, pod, caller.worker.clone()));
         }
@@ -188,10 +188,7 @@ fn enter(activator: &Activator, revision: &Arc<Revision>) -> (Inside, Option<Ins
 enum Sent {
     Answered(Box<Response<Received>>, Box<Limits>),
     /// Not served, and not harmed: it can go elsewhere.
-    Back {
-        /// True: the pod must show that it is ready before it gets new work.
-        doubt: bool,
-    },
+    Back(Back),
     Failed(Refusal),
 }
 
@@ -205,7 +202,7 @@ async fn send(
     begun: &mut Option<Limits>,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
-    let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { doubt: false } };
+    let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
     let better = activator.shared.config.compat == Compat::Better;
     if better && pod.sidecar == Sidecar::Unknown && revision.ask_for_sidecar(passage.permit.pod()) {
         let asked = suspect::learn(revision.clone(), passage.permit.pod(), pod.clone(), caller.worker.clone());
@@ -236,13 +233,17 @@ async fn send(
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
-                Sent::Back { doubt: true }
+                activator.shared.metrics.handed_back(why);
+                Sent::Back(match why {
+                    Handback::Full => Back::Full,
+                    Handback::NotSent => Back::Doubted,
+                })
             }
             None => Sent::Answered(Box::new(answer), Box::new(limits)),
         },
         Err(SendError::NotSent { error }) if whole && better => {
             tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
-            Sent::Back { doubt: true }
+            Sent::Back(Back::Doubted)
         }
         Err(failed) => Sent::Failed(fault(revision, &pod, failed)),
     }

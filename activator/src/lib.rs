@@ -11,6 +11,7 @@ mod config;
 mod end;
 pub mod env;
 mod exposition;
+mod full;
 mod health;
 pub mod link;
 mod metrics;
@@ -25,6 +26,7 @@ mod route;
 mod strict;
 mod suspect;
 mod table;
+pub mod uplink;
 mod wait;
 
 pub use config::{Cluster, Config, Traces};

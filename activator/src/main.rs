@@ -1,12 +1,13 @@
 //! The activator as a program: environment, listeners, signals, exit code.
 
-use activator::env::{self, Platform, Settings};
+use activator::env::{self, Autoscaler, Platform, Settings};
 use activator::link::{self, Reach};
-use activator::{Activator, Links, Sockets};
+use activator::{Activator, Links, Sockets, uplink};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use metrics_exporter_prometheus::PrometheusHandle;
+use platform::file;
 use plumbing::body::Body;
 use plumbing::env::Env;
 use plumbing::fds::{self, Budget};
@@ -14,19 +15,21 @@ use plumbing::listen::listen;
 use plumbing::serve::Port;
 use plumbing::shutdown::Shutdown;
 use plumbing::signals::Signals;
-use plumbing::stats;
+use plumbing::stats::{self, StatSource};
 use plumbing::tls::Acceptor;
 use plumbing::worker::Workers;
 use plumbing::{clock, duration, metrics, side, telemetry};
 use policy::world::{Holding, Snapshot};
 use std::io::Write;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long the last report may take on its way.
 const LAST_REPORT: Duration = Duration::from_secs(1);
@@ -136,7 +139,10 @@ fn start(settings: &Settings) -> Result<Running, String> {
     let activator = Activator::new(settings.config.clone(), sink, holding);
     let (reach, reached) = watch::channel(Reach::NeverYet);
     activator.reaches(reached);
-    let linked = tokio::spawn(link::run(settings.link.clone(), source, reach, link.clone()));
+    let linked = match settings.autoscaler.clone() {
+        Autoscaler::Websocket(settings) => tokio::spawn(link::run(settings, source, reach, link.clone())),
+        Autoscaler::Stream(address) => tokio::spawn(stream(address, source, reach, link.clone())),
+    };
     tokio::spawn(metrics::upkeep(recorder.clone(), workers.clone()));
     tokio::spawn(side::serve(profiling, side_ports.clone(), |_| async { side::not_found() }));
     if let Some(listener) = page {
@@ -146,17 +152,37 @@ fn start(settings: &Settings) -> Result<Running, String> {
             async move { answer }
         }));
     }
-    let links = Links { world: world(&settings.platform), workers: threads };
+    let links = Links { world: world(&settings.platform, &workers), workers: threads };
     let serving = tokio::spawn(activator::run(activator.clone(), Sockets { serving }, links, requests.clone()));
     Ok(Running { activator, serving, linked, requests, link, side_ports, workers })
 }
 
-/// Where snapshots come from.
-fn world(platform: &Platform) -> watch::Receiver<Arc<Snapshot>> {
+/// Stats by the stream that our autoscaler gives receipts for.
+async fn stream(autoscaler: String, source: StatSource, reach: watch::Sender<Reach>, link: Shutdown) {
+    let (tell, mut connected) = watch::channel(false);
+    let mut sending = pin!(uplink::run(autoscaler, source, tell, async move { link.draining().await }));
+    loop {
+        tokio::select! {
+            () = &mut sending => return,
+            Ok(()) = connected.changed() => {
+                let up = *connected.borrow_and_update();
+                reach.send_replace(if up { Reach::Up } else { Reach::Lost });
+            }
+        }
+    }
+}
+
+/// Where snapshots come from; followed until `stop` stops.
+fn world(platform: &Platform, stop: &Shutdown) -> watch::Receiver<Arc<Snapshot>> {
     match platform {
         Platform::File(path) => {
-            tracing::error!(path = %path.display(), "files of snapshots are not read yet: there are no revisions");
-            watch::channel(Arc::new(Snapshot::default())).1
+            let (over, stop) = (CancellationToken::new(), stop.clone());
+            let ended = over.clone();
+            tokio::spawn(async move {
+                stop.stopping().await;
+                ended.cancel();
+            });
+            file::snapshots(file::Source { path: path.clone(), now: clock::now }, over).world
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The activator's metric names, and their handles made once.
 
+use crate::offer::Handback;
 use crate::revision::Wake;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use plumbing::reason::Reason;
@@ -16,6 +17,9 @@ pub(crate) const COLD_START: &str = "zeroscale_activator_cold_start_seconds";
 /// Answers of ours instead of the app's, by reason.
 pub(crate) const REFUSALS: &str = "zeroscale_activator_refusals_total";
 
+/// Offers that came back unharmed, by what the sidecar said.
+pub(crate) const HANDBACKS: &str = "zeroscale_activator_handbacks_total";
+
 pub(crate) struct Metrics {
     held: Gauge,
     in_flight: Gauge,
@@ -23,6 +27,8 @@ pub(crate) struct Metrics {
     cold_start: Histogram,
     app_start: Histogram,
     refusals: Vec<Counter>,
+    full: Counter,
+    not_sent: Counter,
 }
 
 impl Metrics {
@@ -33,6 +39,8 @@ impl Metrics {
             wakes: counter!(WAKES),
             cold_start: histogram!(COLD_START, "phase" => "total"),
             app_start: histogram!(COLD_START, "phase" => "app_start"),
+            full: counter!(HANDBACKS, "why" => "full"),
+            not_sent: counter!(HANDBACKS, "why" => "not-sent"),
             refusals: Reason::ALL.iter().map(|reason| counter!(REFUSALS, "reason" => reason.code())).collect(),
         }
     }
@@ -50,6 +58,13 @@ impl Metrics {
         self.cold_start.record(wake.total.as_secs_f64());
         if let Some(span) = wake.app_start {
             self.app_start.record(span.as_secs_f64());
+        }
+    }
+
+    pub(crate) fn handed_back(&self, why: Handback) {
+        match why {
+            Handback::Full => self.full.increment(1),
+            Handback::NotSent => self.not_sent.increment(1),
         }
     }
 

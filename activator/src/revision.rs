@@ -50,6 +50,8 @@ pub(crate) struct Pod {
     pub(crate) address: SocketAddr,
     /// True while somebody asks it for its readiness.
     doubted: bool,
+    /// True while somebody asks it for a free slot.
+    watched: bool,
     /// Whose sidecar it has.
     pub(crate) sidecar: Sidecar,
 }
@@ -136,10 +138,8 @@ impl Revision {
             });
         }
         for pod in view.ready_pods() {
-            self.add(
-                Pod { name: pod.name.clone(), address: pod.address, doubted: false, sidecar: self.sidecars },
-                limit,
-            );
+            let (name, sidecar) = (pod.name.clone(), self.sidecars);
+            self.add(Pod { name, address: pod.address, doubted: false, watched: false, sidecar }, limit);
         }
         self.refuse_if_troubled();
         let first = view.ready_pods().next()?;
@@ -245,6 +245,36 @@ impl Revision {
             pod.doubted = false;
         }
         self.limiter.update(|admission, woken| admission.resume_pod(key, woken));
+    }
+
+    /// Pods that others have filled and for which requests wait; they are
+    /// watched from now on, by the caller.
+    pub(crate) fn begin_watch(&self) -> Vec<(PodKey, Pod)> {
+        let full: Vec<PodKey> = {
+            let state = self.state.read();
+            let unwatched = state.pods.iter().filter(|(_, pod)| !pod.watched).map(|(key, _)| *key);
+            self.limiter.read(|admission| unwatched.filter(|key| admission.is_worth_asking(*key)).collect())
+        };
+        if full.is_empty() {
+            return Vec::new();
+        }
+        let mut state = self.state.write();
+        let mut begin = |key: PodKey| {
+            let pod = state.pods.get_mut(&key).filter(|pod| !pod.watched)?;
+            pod.watched = true;
+            Some((key, pod.clone()))
+        };
+        full.into_iter().filter_map(&mut begin).collect()
+    }
+
+    /// True while a watched pod is to be watched on. When not, it is not
+    /// watched any more, and whoever waits next may begin again.
+    pub(crate) fn watch_on(&self, key: PodKey) -> bool {
+        let mut state = self.state.write();
+        let Some(pod) = state.pods.get_mut(&key) else { return false };
+        // Under the lock: whoever comes to wait looks after it has taken its place.
+        pod.watched = self.limiter.read(|admission| admission.is_worth_asking(key));
+        pod.watched
     }
 
     /// A slot on the direct path, when that is the path.

@@ -2,6 +2,7 @@
 //! while its client is there.
 
 use crate::Activator;
+use crate::full;
 use crate::revision::Revision;
 use http::StatusCode;
 use plumbing::conn::Caller;
@@ -46,6 +47,7 @@ impl Waiter<'_> {
         }
         let held = &self.activator.shared.held;
         let _held = Held::take(held, self.activator.shared.config.held_max).ok_or(Refusal::new(Reason::QueueFull))?;
+        full::look_out(self.revision, &self.caller.worker);
         let mut waiting = pin!(waiting);
         let mut too_late = pin!(self.caller.worker.wheel().sleep_until(self.until));
         let mut client_gone = pin!(self.client_gone());

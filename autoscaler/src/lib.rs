@@ -8,6 +8,7 @@
 
 mod decider;
 mod history;
+pub mod ingest;
 mod metrics;
 pub mod status;
 

@@ -4,14 +4,16 @@
 //! | --- | --- |
 //! | stats, from sidecars and activators to the autoscaler | [`stats`] |
 //! | the call by which sidecars push stats | [`push`] |
+//! | the stream by which activators report them | [`report`] |
 //! | the health check of gRPC servers | [`health`] |
 //!
 //! The structs are written by hand, since a compiler for protocol files is a
-//! heavy thing to need for seven messages. Field numbers are the wire contract:
+//! heavy thing to need for nine messages. Field numbers are the wire contract:
 //! never change one, never use one again.
 
 pub mod health;
 pub mod push;
+pub mod report;
 pub mod stats;
 
 use prost::Message;

@@ -37,7 +37,7 @@ pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: R
 async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
     let (mut arrival, mut watch) = Arrival::of(request, &sidecar, &caller);
     if let Some(probe) = &arrival.head.probe {
-        return watch.answers(probes::answer(&sidecar, &caller, probe).await, End::Whole);
+        return watch.answers(probes::answer(&sidecar, &caller, probe, &arrival.parts.headers).await, End::Whole);
     }
     sidecar.drain.seen_request();
     if caller.fds_scarce {

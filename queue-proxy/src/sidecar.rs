@@ -87,7 +87,7 @@ impl Sidecar {
     /// Slots that are free now; told with a handback.
     pub(crate) fn free_slots(&self) -> u64 {
         let Some(limiter) = &self.limiter else { return u64::from(u32::MAX) };
-        limiter.read(|admission| admission.capacity().unwrap_or(0).saturating_sub(admission.running() as u64))
+        limiter.read(|admission| admission.free().unwrap_or(u64::from(u32::MAX)))
     }
 
     pub(crate) fn report(&self) -> Report {

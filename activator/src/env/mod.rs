@@ -8,7 +8,7 @@ mod domain;
 mod tests;
 
 use crate::config::{Cluster, Config, Traces};
-use crate::link::{self, Wire};
+use crate::link;
 use plumbing::duration;
 use plumbing::env::Env;
 use plumbing::telemetry::Format;
@@ -33,6 +33,15 @@ const DRAIN_WAIT: Duration = Duration::from_secs(120);
 /// Threads that serve requests, where nothing is said: the cores, at most.
 const WORKERS_MAX: usize = 4;
 
+/// Whom stats and pokes go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Autoscaler {
+    /// The reference's, or one like it: `HOST:PORT`, also after `ws://`.
+    Websocket(link::Settings),
+    /// One of ours at this address, which gives receipts: `grpc://HOST:PORT`.
+    Stream(String),
+}
+
 /// What the binary is told.
 #[derive(Clone)]
 pub struct Settings {
@@ -45,7 +54,7 @@ pub struct Settings {
     /// TLS of the port for that; `None` when there are no certificates.
     pub tls: Option<tls::Settings>,
     /// Whom it reports to.
-    pub link: link::Settings,
+    pub autoscaler: Autoscaler,
     /// Where its snapshots come from.
     pub platform: Platform,
     /// How pods are probed by a platform that does not probe itself.
@@ -119,16 +128,20 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
         traces: env.own("ZEROSCALE_TRACE_CONTEXT", traces).unwrap_or(Traces::Passed),
     });
     bounds(env, &mut config);
-    let (wire, autoscaler) = env
-        .own("ZEROSCALE_AUTOSCALER", autoscaler)
-        .unwrap_or_else(|| (Wire::Websocket, format!("autoscaler.{namespace}.svc.{domain}:{AUTOSCALER}")));
+    let websocket = |autoscaler| Autoscaler::Websocket(link::Settings { autoscaler, compat });
+    let autoscaler = env
+        .own("ZEROSCALE_AUTOSCALER", |text| match text.strip_prefix("grpc://") {
+            Some(rest) => authority(rest).map(Autoscaler::Stream),
+            None => authority(text.strip_prefix("ws://").unwrap_or(text)).map(websocket),
+        })
+        .unwrap_or_else(|| websocket(format!("autoscaler.{namespace}.svc.{domain}:{AUTOSCALER}")));
     idle_connections(env);
     Settings {
         config,
         pod_ip,
         ports: ports(env, compat),
         tls: certificates(env, compat),
-        link: link::Settings { autoscaler, wire, compat },
+        autoscaler,
         platform: platform(env),
         probing: Probing {
             timeout: reference_duration(env, "PROBE_TIMEOUT").unwrap_or(Duration::from_millis(300)),
@@ -240,14 +253,6 @@ fn traces(text: &str) -> Result<Traces, String> {
         "pass" => Ok(Traces::Passed),
         "continue" => Ok(Traces::Unsampled),
         _ => Err(format!("`{text}` is neither `pass` nor `continue`")),
-    }
-}
-
-/// `HOST:PORT` of a websocket, or `grpc://HOST:PORT`.
-fn autoscaler(text: &str) -> Result<(Wire, String), String> {
-    match text.strip_prefix("grpc://") {
-        Some(rest) => Ok((Wire::Grpc, authority(rest)?)),
-        None => Ok((Wire::Websocket, authority(text.strip_prefix("ws://").unwrap_or(text))?)),
     }
 }
 

@@ -23,7 +23,9 @@ fn what_a_stock_deployment_sets_is_enough_beside_the_platform() {
     let settings = settings(&[]);
     assert_eq!((&*settings.config.pod_name, settings.pod_ip.as_str()), ("activator-1", "10.0.0.7"));
     assert_eq!(settings.platform, Platform::File("/world.yaml".into()));
-    assert_eq!(settings.link.autoscaler, "autoscaler.knative-serving.svc.prod:8080");
+    let autoscaler = "autoscaler.knative-serving.svc.prod:8080".to_owned();
+    let reference = link::Settings { autoscaler, compat: Compat::Better };
+    assert_eq!(settings.autoscaler, Autoscaler::Websocket(reference));
     let Ports { bind, http, http2, https, profiling, metrics } = settings.ports;
     assert_eq!(
         (bind.to_string().as_str(), http, http2, https, profiling, metrics),
@@ -102,8 +104,8 @@ fn our_own_settings_are_read() {
         ("ZEROSCALE_HTTP2_PORT", "0"),
     ]);
     assert_eq!(
-        settings.link,
-        link::Settings { autoscaler: "[::1]:81".into(), wire: Wire::Websocket, compat: Compat::Strict }
+        settings.autoscaler,
+        Autoscaler::Websocket(link::Settings { autoscaler: "[::1]:81".into(), compat: Compat::Strict })
     );
     assert!(settings.config.trust == Trust::everybody(), "strict mode believes everybody");
     let cluster = Cluster { domain: "c.example".into(), passthrough: true, traces: Traces::Unsampled };
@@ -111,7 +113,6 @@ fn our_own_settings_are_read() {
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
     assert_eq!(settings.tls.map(|tls| tls.min), Some(tls::Version::Tls12));
     assert_eq!((settings.ports.metrics, settings.ports.http), (None, 0));
-    let ours = with(&[("ZEROSCALE_AUTOSCALER", "grpc://autoscaler:9000")], &[]).map(|settings| settings.link);
-    let link = ours.unwrap_or_else(|faults| panic!("{faults:?}"));
-    assert_eq!((link.wire, link.autoscaler.as_str()), (Wire::Grpc, "autoscaler:9000"));
+    let ours = with(&[("ZEROSCALE_AUTOSCALER", "grpc://autoscaler:9000")], &[]).map(|settings| settings.autoscaler);
+    assert_eq!(ours, Ok(Autoscaler::Stream("autoscaler:9000".into())));
 }

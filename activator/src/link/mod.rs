@@ -1,5 +1,5 @@
-//! Stats and pokes to the autoscaler, over one websocket (`connection`) or,
-//! to one of ours, by gRPC calls over one connection (`push`).
+//! Stats and pokes to the reference's autoscaler, over one websocket
+//! (`connection`). One of ours is reported to over a stream: [`crate::uplink`].
 //!
 //! One task sends, so batches never change their order. While there is no
 //! connection they wait (`backlog`). A poke is kept until an answered ping
@@ -11,7 +11,6 @@
 mod backlog;
 mod backoff;
 mod connection;
-mod push;
 
 use crate::metrics::LinkMetrics;
 use backlog::Backlog;
@@ -22,7 +21,6 @@ use plumbing::stats::StatSource;
 use plumbing::websocket::handshake;
 use policy::compat::Compat;
 use policy::stat::StatBatch;
-use push::Pushing;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -51,19 +49,8 @@ pub enum Reach {
 pub struct Settings {
     /// `host:port` of the autoscaler.
     pub autoscaler: String,
-    /// What it is spoken to in.
-    pub wire: Wire,
     /// Strict: what cannot be sent at once is lost.
     pub compat: Compat,
-}
-
-/// What an autoscaler is spoken to in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
-    /// The reference's websocket.
-    Websocket,
-    /// Calls of `zeroscale.v1.Stats`, as sidecars push.
-    Grpc,
 }
 
 /// Sends all that comes from `stats`, until `shutdown` drains and what was
@@ -74,18 +61,18 @@ pub async fn run(settings: Settings, stats: StatSource, reach: watch::Sender<Rea
     let mut backoff = Backoff::new(link.settings.compat);
     loop {
         let mut pause = Duration::ZERO;
-        match link.meanwhile(&shutdown, Open::to(&link.settings.clone())).await {
+        match link.meanwhile(&shutdown, open(&link.settings.clone())).await {
             None => return,
             Some(Err(error)) => {
                 tracing::warn!(autoscaler = link.settings.autoscaler, error, "the autoscaler cannot be reached");
                 pause = backoff.failed();
             }
-            Some(Ok(open)) => {
+            Some(Ok(connection)) => {
                 tracing::info!(autoscaler = link.settings.autoscaler, "connected to the autoscaler");
                 reach.send_replace(Reach::Up);
                 link.metrics.reachable(true);
                 let since = Instant::now();
-                let ended = open.carry(&mut link, &shutdown).await;
+                let ended = connection.carry(&mut link, &shutdown).await;
                 reach.send_replace(Reach::Lost);
                 link.metrics.reachable(false);
                 match ended {
@@ -135,31 +122,13 @@ impl Link {
     }
 }
 
-/// A connection that is ready for use.
-enum Open {
-    Websocket(Box<Connection>),
-    Grpc(Box<Pushing>),
-}
-
-impl Open {
-    async fn to(settings: &Settings) -> Result<Open, String> {
-        let autoscaler = settings.autoscaler.as_str();
-        let opened = timeout(HANDSHAKE_TIMEOUT, async {
-            let mut stream = TcpStream::connect(autoscaler).await.map_err(|error| error.to_string())?;
-            let _ = stream.set_nodelay(true);
-            if settings.wire == Wire::Grpc {
-                return Ok(Open::Grpc(Box::new(Pushing::open(stream, autoscaler).await?)));
-            }
-            let rest = handshake::open(&mut stream, autoscaler, PATH).await.map_err(|error| error.to_string())?;
-            Ok(Open::Websocket(Box::new(Connection::new(stream, rest, settings.compat))))
-        });
-        opened.await.unwrap_or_else(|_| Err(format!("no connection within {} s", HANDSHAKE_TIMEOUT.as_secs())))
-    }
-
-    async fn carry(self, link: &mut Link, shutdown: &Shutdown) -> Ended {
-        match self {
-            Open::Websocket(connection) => connection.carry(link, shutdown).await,
-            Open::Grpc(pushing) => pushing.carry(link, shutdown).await,
-        }
-    }
+async fn open(settings: &Settings) -> Result<Connection, String> {
+    let autoscaler = settings.autoscaler.as_str();
+    let opened = timeout(HANDSHAKE_TIMEOUT, async {
+        let mut stream = TcpStream::connect(autoscaler).await.map_err(|error| error.to_string())?;
+        let _ = stream.set_nodelay(true);
+        let rest = handshake::open(&mut stream, autoscaler, PATH).await.map_err(|error| error.to_string())?;
+        Ok(Connection::new(stream, rest, settings.compat))
+    });
+    opened.await.unwrap_or_else(|_| Err(format!("no connection within {} s", HANDSHAKE_TIMEOUT.as_secs())))
 }

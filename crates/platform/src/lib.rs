@@ -3,11 +3,13 @@
 //! The seam is data, not a trait: a platform is a function that spawns its
 //! tasks and returns a [`Platform`]. What is comes out of `world`, what is
 //! wanted goes into `orders`; there is nothing to call and nothing to wait for.
-//! Here: [`process`], where pods are child processes of this machine.
+//! Here: [`process`], where pods are child processes of this machine, and
+//! [`file`], where somebody else writes down what is.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Zeroscale runs on Linux only: it relies on subreapers, death signals and /proc");
 
+pub mod file;
 pub mod process;
 
 use policy::world::{Order, Snapshot};

@@ -1,7 +1,9 @@
 //! Unary gRPC calls: [`unary`] on a connection of its own, for health checks
 //! and exports, a few a minute; [`Link`] for one call after another. Not a
 //! client for the request path, and nothing of tonic, which the sidecar must
-//! not link.
+//! not link. [`stream`]: one call that lasts, messages both ways.
+
+pub mod stream;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client;
@@ -56,6 +58,8 @@ impl fmt::Display for CallError {
 
 /// Bytes before each message: compressed or not, and its length.
 const PREFIX_BYTES: usize = 5;
+
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Calls, and returns the answer's message.
 ///
@@ -136,21 +140,27 @@ async fn exchange(sender: client::SendRequest<Bytes>, call: &Call<'_>) -> Result
 }
 
 fn request(call: &Call<'_>) -> Result<Request<()>, CallError> {
-    let uri = format!("http://{}{}", call.authority, call.path);
-    let mut request = Request::builder()
-        .method(Method::POST)
-        .version(Version::HTTP_2)
-        .uri(uri)
-        .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
-        .header(TE, HeaderValue::from_static("trailers"))
-        .header(USER_AGENT, call.user_agent)
-        .header("grpc-timeout", timeout(call.timeout))
-        .body(())
-        .map_err(|error| CallError::Broken(error.to_string()))?;
+    let mut request = bare_request(call.authority, call.path, call.user_agent)?;
+    let fields = request.headers_mut();
+    if let Ok(span) = HeaderValue::from_str(&timeout(call.timeout)) {
+        fields.insert(TIMEOUT, span);
+    }
     for (name, value) in call.fields {
-        request.headers_mut().insert(name.clone(), value.clone());
+        fields.insert(name.clone(), value.clone());
     }
     Ok(request)
+}
+
+fn bare_request(authority: &str, path: &str, user_agent: &str) -> Result<Request<()>, CallError> {
+    Request::builder()
+        .method(Method::POST)
+        .version(Version::HTTP_2)
+        .uri(format!("http://{authority}{path}"))
+        .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
+        .header(TE, HeaderValue::from_static("trailers"))
+        .header(USER_AGENT, user_agent)
+        .body(())
+        .map_err(|error| CallError::Broken(error.to_string()))
 }
 
 /// At most eight digits and a unit, as the protocol has it.

@@ -18,6 +18,11 @@ pub const OFFER: HeaderName = HeaderName::from_static("x-zeroscale-offer");
 pub const HANDBACK: HeaderName = HeaderName::from_static("x-zeroscale-handback");
 /// Probe answer: this sidecar is ours; the value is its version.
 pub const PROXY: HeaderName = HeaderName::from_static("x-zeroscale-proxy");
+/// Probe mark: answer when a slot is free, at the latest after so many
+/// milliseconds.
+pub const AWAIT_SLOT: HeaderName = HeaderName::from_static("x-zeroscale-await-slot");
+/// Answer to that: how many are free.
+pub const FREE: HeaderName = HeaderName::from_static("x-zeroscale-free");
 /// The app's answer: it works on in the background; the value is for how long.
 pub const LEASE: HeaderName = HeaderName::from_static("x-zeroscale-lease");
 /// On an answer that waited for a start: how long, in milliseconds.
@@ -48,9 +53,11 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 /// Headers by which our parts speak to each other.
-const INTERNAL: [HeaderName; 11] = [
+const INTERNAL: [HeaderName; 13] = [
     OFFER,
     HANDBACK,
+    AWAIT_SLOT,
+    FREE,
     PROXY,
     SERVING_REVISION,
     SERVING_NAMESPACE,
@@ -157,6 +164,7 @@ fn has_token(value: &HeaderValue, token: &str) -> bool {
 pub fn to_app(fields: &mut HeaderMap, peer: IpAddr, compat: Compat) {
     forwarded::add(fields, compat);
     fields.remove(OFFER);
+    fields.remove(AWAIT_SLOT);
     if compat == Compat::Better {
         // From an app that sends back what it got, it would be believed.
         fields.remove(LEASE);
@@ -220,6 +228,7 @@ pub fn trailers_to_client(frame: Frame<Bytes>, from_app: bool) -> Frame<Bytes> {
 fn remove_marks(fields: &mut HeaderMap, from_app: bool) {
     fields.remove(HANDBACK);
     fields.remove(PROXY);
+    fields.remove(FREE);
     if from_app {
         // Only we give our reasons.
         fields.remove(REASON);
@@ -228,7 +237,8 @@ fn remove_marks(fields: &mut HeaderMap, from_app: bool) {
 
 /// A line of `Trailer` that does not announce what will not come.
 fn without_marks(line: HeaderValue) -> Option<HeaderValue> {
-    let is_mark = |name: &str| [HANDBACK, PROXY, REASON].iter().any(|mark| name.eq_ignore_ascii_case(mark.as_str()));
+    let is_mark =
+        |name: &str| [HANDBACK, PROXY, FREE, REASON].iter().any(|mark| name.eq_ignore_ascii_case(mark.as_str()));
     let Ok(text) = line.to_str() else { return Some(line) };
     let names = || text.split(',').map(str::trim);
     if !names().any(is_mark) {

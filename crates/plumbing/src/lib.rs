@@ -26,7 +26,7 @@ pub mod clock;
 pub mod conn;
 pub mod deadline;
 pub mod drain;
-pub mod duration;
+pub use policy::duration;
 pub mod env;
 pub mod farewell;
 pub mod fault;

@@ -7,9 +7,11 @@ use policy::admit::{Admission, Bounds, Claim, PodKey, Refused, Slot, Ticket, Ver
 use policy::pick::Rule;
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+use tokio::sync::Notify;
 
 /// Called when a removed pod's last request has ended.
 pub type LetGo = Box<dyn Fn(PodKey) + Send + Sync>;
@@ -23,6 +25,9 @@ pub struct Limiter {
 struct Shared {
     state: Mutex<State>,
     let_go: Option<LetGo>,
+    /// Who waits for a free slot without wanting it.
+    watchers: AtomicUsize,
+    freed: Notify,
 }
 
 struct State {
@@ -45,7 +50,8 @@ impl Limiter {
     /// Without pods.
     pub fn new(bounds: Bounds, rule: Rule, let_go: Option<LetGo>) -> Limiter {
         let state = State { admission: Admission::new(bounds, rule), wakers: HashMap::new(), woken: Vec::new() };
-        Limiter { shared: Arc::new(Shared { state: Mutex::new(state), let_go }) }
+        let shared = Shared { state: Mutex::new(state), let_go, watchers: AtomicUsize::new(0), freed: Notify::new() };
+        Limiter { shared: Arc::new(shared) }
     }
 
     /// Changes the state, then wakes whoever may go.
@@ -53,6 +59,9 @@ impl Limiter {
         let mut state = self.shared.state.lock();
         let state_ref = &mut *state;
         let result = change(&mut state_ref.admission, &mut state_ref.woken);
+        if self.shared.watchers.load(Ordering::SeqCst) > 0 {
+            self.shared.freed.notify_waiters();
+        }
         if state_ref.woken.is_empty() {
             return result;
         }
@@ -66,6 +75,19 @@ impl Limiter {
     /// Reads the state.
     pub fn read<R>(&self, look: impl FnOnce(&Admission) -> R) -> R {
         look(&self.shared.state.lock().admission)
+    }
+
+    /// Ready when a newcomer could have a slot: how many there are. Takes none.
+    pub async fn some_free(&self) -> u64 {
+        let _watcher = Watcher::of(&self.shared.watchers);
+        loop {
+            let mut freed = pin!(self.shared.freed.notified());
+            freed.as_mut().enable();
+            match self.read(Admission::free) {
+                Some(0) => freed.await,
+                free => return free.unwrap_or(u64::MAX),
+            }
+        }
     }
 
     /// A request has come.
@@ -108,6 +130,32 @@ impl Limiter {
     }
 }
 
+/// Why a pod gave a request back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// It is no pod any more.
+    Gone,
+    /// Others have filled it: see [`Admission::note_full`].
+    Full,
+    /// It gets no new work until it is resumed.
+    Doubted,
+}
+
+struct Watcher<'a>(&'a AtomicUsize);
+
+impl Watcher<'_> {
+    fn of(count: &AtomicUsize) -> Watcher<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Watcher(count)
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// The right to have one request at a pod; comes back when it is dropped.
 pub struct Permit {
     limiter: Limiter,
@@ -121,14 +169,15 @@ impl Permit {
         self.pod
     }
 
-    /// The pod gave the request back: wait at the old place again. With
-    /// `doubt`, the pod gets no new work until it is resumed.
-    pub fn hand_back(mut self, doubt: bool) -> Waiting {
+    /// The pod gave the request back: wait at the old place again.
+    pub fn hand_back(mut self, why: Back) -> Waiting {
         let limiter = self.limiter.clone();
         let ticket = self.slot.take().map(|slot| {
             let (ticket, held) = limiter.update(|admission, woken| {
-                if doubt {
-                    admission.suspend_pod(slot.pod);
+                match why {
+                    Back::Gone => {}
+                    Back::Full => admission.note_full(slot.pod),
+                    Back::Doubted => admission.suspend_pod(slot.pod),
                 }
                 let ticket = admission.hand_back(slot, woken);
                 (ticket, admission.holds(slot.pod))
@@ -286,16 +335,35 @@ mod tests {
                 drop(second);
                 None
             } else {
-                Some(second.await.unwrap().hand_back(false))
+                Some(second.await.unwrap().hand_back(Back::Gone))
             };
             assert_eq!(receive.try_recv(), Ok(pod));
         }
     }
 
     #[tokio::test]
+    async fn a_watcher_is_told_of_a_free_slot_and_takes_none() {
+        let (limiter, _) = one_slot();
+        assert_eq!(limiter.some_free().await, 1);
+        let held = go(limiter.ask());
+        let queued = wait(limiter.ask());
+        let watching = tokio::spawn({
+            let limiter = limiter.clone();
+            async move { limiter.some_free().await }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        tokio::task::yield_now().await;
+        assert!(!watching.is_finished(), "it is another's");
+        drop(queued.await.unwrap());
+        assert_eq!(watching.await.unwrap(), 1);
+        assert_eq!((counts(&limiter), limiter.shared.watchers.load(Ordering::SeqCst)), ((0, 0), 0));
+    }
+
+    #[tokio::test]
     async fn a_request_handed_back_with_doubt_waits_for_the_pod_to_come_back() {
         let (limiter, pod) = one_slot();
-        let mut waiting = go(limiter.ask()).hand_back(true);
+        let mut waiting = go(limiter.ask()).hand_back(Back::Doubted);
         assert!(limiter.try_take().is_none());
         let pending = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut waiting).poll(cx).is_pending())).await;
         assert!(pending);

@@ -41,16 +41,16 @@ pub fn link() -> (StatSink, StatSource) {
 impl StatSink {
     /// Sends a batch, never waits. When the receiver has stood still for so
     /// long that the link is full, a report is dropped and counted: it would
-    /// be stale by the time it is read. A poke never is: somebody waits, and
-    /// there is at most one for each revision and second.
-    pub fn send(&self, batch: StatBatch) {
+    /// be stale by the time it is read; false then. A poke never is: somebody
+    /// waits, and there is at most one for each revision and second.
+    pub fn send(&self, batch: StatBatch) -> bool {
         if !batch.poke && self.shared.reports.fetch_add(1, Ordering::Relaxed) >= BATCHES_MAX {
             self.shared.reports.fetch_sub(1, Ordering::Relaxed);
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
+            return false;
         }
         // Without a receiver nobody is left to be told.
-        let _ = self.batches.send(batch);
+        self.batches.send(batch).is_ok()
     }
 }
 

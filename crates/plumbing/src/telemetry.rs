@@ -1,7 +1,7 @@
 //! Logs: one line an event, keys and values, to standard error.
 
 use std::io::IsTerminal;
-use tracing::Level;
+pub use tracing::Level;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 

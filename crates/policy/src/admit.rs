@@ -87,6 +87,9 @@ struct Pod {
     /// Requests at a time; `None` = no limit.
     capacity: Option<u32>,
     in_flight: u32,
+    /// Requests of ours that it has room for, where others use it as well and
+    /// it has turned out to be full; `None` = as many as its capacity.
+    share: Option<u32>,
     /// Set while the pod is doubted: it gets no new work.
     suspended: bool,
     /// Set once it was removed; kept until its last request ended.
@@ -95,8 +98,14 @@ struct Pod {
 
 impl Pod {
     fn candidate(&self) -> Candidate {
-        let room = self.capacity.is_none_or(|capacity| self.in_flight < capacity);
+        let room = self.capacity.is_none_or(|capacity| self.in_flight < capacity) && !self.is_full_by_others();
         Candidate { in_flight: self.in_flight, free: room && !self.suspended && !self.gone }
+    }
+}
+
+impl Pod {
+    fn is_full_by_others(&self) -> bool {
+        self.share.is_some_and(|share| self.in_flight >= share)
     }
 }
 
@@ -152,7 +161,7 @@ impl Admission {
     /// Adds a pod; `capacity` in requests at a time, `None` = no limit.
     /// Tickets that may go now are appended to `woken`, oldest first.
     pub fn add_pod(&mut self, capacity: Option<u32>, woken: &mut Vec<Ticket>) -> PodKey {
-        let key = PodKey(self.pods.insert(Pod { capacity, in_flight: 0, suspended: false, gone: false }));
+        let key = PodKey(self.pods.insert(Pod { capacity, in_flight: 0, share: None, suspended: false, gone: false }));
         self.order.push(key);
         self.hand_out(woken);
         key
@@ -176,6 +185,7 @@ impl Admission {
     pub fn resize_pod(&mut self, pod: PodKey, capacity: Option<u32>, woken: &mut Vec<Ticket>) {
         if let Some(state) = self.pods.get_mut(pod.0) {
             state.capacity = capacity;
+            state.share = None;
         }
         self.hand_out(woken);
     }
@@ -193,6 +203,40 @@ impl Admission {
             state.suspended = false;
         }
         self.hand_out(woken);
+    }
+
+    /// The pod is full, though it has fewer requests of ours than it can take:
+    /// others use it too. To be called before the request that has met it so is
+    /// handed back. Until more is known, the pod has room for the others that it
+    /// has of ours, so that the end of one of them lets the next go there.
+    pub fn note_full(&mut self, pod: PodKey) {
+        if let Some(state) = self.pods.get_mut(pod.0) {
+            state.share = Some(state.in_flight.saturating_sub(1));
+        }
+    }
+
+    /// A pod that was full has so many free slots now.
+    pub fn note_free(&mut self, pod: PodKey, free: u32, woken: &mut Vec<Ticket>) {
+        if let Some(state) = self.pods.get_mut(pod.0) {
+            let share = state.in_flight.saturating_add(free);
+            state.share = Some(share).filter(|share| state.capacity.is_some_and(|capacity| *share < capacity));
+        }
+        self.hand_out(woken);
+    }
+
+    /// True while requests wait and a pod is kept from them by nothing but
+    /// what others have there.
+    pub fn is_worth_asking(&self, pod: PodKey) -> bool {
+        let full = |pod: &Pod| !pod.gone && !pod.suspended && pod.is_full_by_others();
+        !self.queue.is_empty() && self.pods.get(pod.0).is_some_and(full)
+    }
+
+    /// Slots that a newcomer could have now; `None` = no limit.
+    pub fn free(&self) -> Option<u64> {
+        if !self.queue.is_empty() {
+            return Some(0);
+        }
+        Some(self.capacity()?.saturating_sub(self.running as u64))
     }
 
     /// A request has come. `draw` is 64 random bits for the choice of pod.
@@ -541,6 +585,35 @@ mod tests {
         woken.clear();
         state.resume_pod(pods[0], &mut woken);
         assert_eq!(woken, [late]);
+        state.check().unwrap();
+    }
+
+    #[test]
+    fn a_pod_that_others_have_filled_gets_as_much_of_ours_as_it_says() {
+        let (mut state, pods) = with_pods(&[Some(3)]);
+        let (one, two) = (go(state.ask(NOW, 0)), go(state.ask(NOW, 0)));
+        let mut woken = Vec::new();
+        // It had room for one of them.
+        state.note_full(pods[0]);
+        let back = state.hand_back(two, &mut woken);
+        assert!(woken.is_empty() && state.is_worth_asking(pods[0]));
+        let later: Vec<Ticket> = (0..3).map(|_| wait(state.ask(NOW, 0))).collect();
+        // The end of our own request there is room for the next.
+        state.release(one, &mut woken);
+        assert_eq!(woken, [back]);
+        let two = claimed(&mut state, back);
+        // The others have left one slot.
+        woken.clear();
+        state.note_free(pods[0], 1, &mut woken);
+        assert_eq!(woken, [later[0]]);
+        assert!(state.is_worth_asking(pods[0]));
+        woken.clear();
+        state.note_free(pods[0], 9, &mut woken);
+        assert_eq!(woken, [later[1]], "never beyond its capacity");
+        assert!(!state.is_worth_asking(pods[0]));
+        woken.clear();
+        state.release(two, &mut woken);
+        assert_eq!(woken, [later[2]]);
         state.check().unwrap();
     }
 

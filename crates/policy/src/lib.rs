@@ -19,6 +19,7 @@
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
 //! | what acted on that number, for people | [`limit`] |
 //! | the reference's answer or the better one | [`compat`] |
+//! | durations as text | [`duration`] |
 
 pub mod active;
 pub mod admit;
@@ -28,6 +29,7 @@ pub mod collect;
 pub mod compat;
 pub mod decider;
 pub mod drain;
+pub mod duration;
 pub mod endpoints;
 pub mod limit;
 pub mod list;

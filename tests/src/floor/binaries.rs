@@ -41,6 +41,24 @@ pub fn activator() -> anyhow::Result<PathBuf> {
     find(&PATH, "activator", "activator")
 }
 
+/// `autoscaler`.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn autoscaler() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, "autoscaler", "autoscaler")
+}
+
+/// An activator on the file platform.
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn fileactivator() -> anyhow::Result<PathBuf> {
+    static PATH: Found = OnceLock::new();
+    find(&PATH, env!("CARGO_PKG_NAME"), "fileactivator")
+}
+
 /// The app of `tests::testapp`.
 ///
 /// # Errors

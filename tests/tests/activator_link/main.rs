@@ -1,10 +1,9 @@
 //! The activator's link to the autoscaler, against another implementation of
 //! the protocol, and against servers that misbehave.
 
-mod receiver;
 mod server;
 
-use activator::link::{self, Reach, Wire};
+use activator::link::{self, Reach};
 use plumbing::clock;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSink};
@@ -12,12 +11,10 @@ use policy::compat::Compat;
 use policy::revision::RevisionId;
 use policy::stat::{Stat, StatBatch};
 use proto::stats::WireStatMessages;
-use receiver::Taken;
 use server::{Heard, Manner, Server};
 use std::net::TcpListener;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tests::rig::{PATIENCE, until};
+use tests::rig::PATIENCE;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -31,14 +28,10 @@ struct Link {
 
 impl Link {
     fn to(address: std::net::SocketAddr, compat: Compat) -> Link {
-        Link::by(Wire::Websocket, address, compat)
-    }
-
-    fn by(wire: Wire, address: std::net::SocketAddr, compat: Compat) -> Link {
         let (stats, source) = stats::link();
         let (told, reach) = watch::channel(Reach::NeverYet);
         let shutdown = Shutdown::new();
-        let settings = link::Settings { autoscaler: address.to_string(), wire, compat };
+        let settings = link::Settings { autoscaler: address.to_string(), compat };
         let ended = tokio::spawn(link::run(settings, source, told, shutdown.clone()));
         Link { stats, reach, shutdown, ended }
     }
@@ -264,32 +257,4 @@ async fn the_end_does_not_wait_for_an_autoscaler_that_is_not_there() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     link.shutdown.drain();
     timeout(Duration::from_secs(2), link.ended).await.expect("it ends at once").unwrap();
-}
-
-#[tokio::test]
-async fn by_calls_too_no_poke_is_lost_and_the_order_stays() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    let mut link = Link::by(Wire::Grpc, address, Compat::Better);
-    for n in 0..100 {
-        link.poke(&format!("before-{n}"));
-    }
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let taken = Taken::default();
-    // The first two connections end with a call in their hands.
-    taken.dies_on.store(2, Ordering::SeqCst);
-    taken.serve(TcpListener::bind(address).unwrap());
-    link.is(Reach::Up).await;
-    for n in 0..100 {
-        link.poke(&format!("after-{n}"));
-    }
-    let names = |word: &str| taken.names().iter().filter(|name| name.starts_with(word)).cloned().collect::<Vec<_>>();
-    until("all have arrived", || names("before").len() >= 100 && names("after").len() >= 100).await;
-    assert_eq!(names("before"), (0..100).map(|n| format!("before-{n}")).collect::<Vec<_>>());
-    assert_eq!(names("after"), (0..100).map(|n| format!("after-{n}")).collect::<Vec<_>>());
-    link.report("last", 1.0);
-    link.shutdown.drain();
-    timeout(PATIENCE, link.ended).await.expect("it ends").unwrap();
-    assert_eq!(taken.names().last().map(String::as_str), Some("last"));
 }

@@ -1,0 +1,116 @@
+//! Health, status and metrics of the program: GET `/livez`, `/healthz`,
+//! `/status` (JSON), `/metrics` (Prometheus text).
+
+use autoscaler::Autoscaler;
+use autoscaler::status::RevisionStatus;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use metrics_exporter_prometheus::PrometheusHandle;
+use platform::file::{Health, Snapshots};
+use plumbing::body::Body;
+use plumbing::side;
+use policy::world::Snapshot;
+use serde::Serialize;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Changes of the snapshot file that were taken in.
+const FILE_CHANGES: &str = "zeroscale_file_changes_total";
+/// Changes that were of no use.
+const FILE_FAULTS: &str = "zeroscale_file_faults_total";
+/// 1 while the file is good.
+const FILE_GOOD: &str = "zeroscale_file_good";
+
+/// What is told, and where it is known from. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Source {
+    autoscaler: Autoscaler,
+    world: watch::Receiver<Arc<Snapshot>>,
+    file: watch::Receiver<Health>,
+    recorder: PrometheusHandle,
+}
+
+#[derive(Serialize)]
+struct Status {
+    version: &'static str,
+    snapshot: SnapshotStatus,
+    revisions: Vec<RevisionStatus>,
+}
+
+#[derive(Serialize)]
+struct SnapshotStatus {
+    /// 0 until the file was good once.
+    version: u64,
+    /// What is wrong with the file as it is now.
+    fault: Option<Arc<str>>,
+    good: u64,
+    bad: u64,
+}
+
+#[derive(Serialize)]
+struct Healthy {
+    ok: bool,
+    /// Set too while the last good file does.
+    fault: Option<Arc<str>>,
+}
+
+impl Source {
+    pub(crate) fn new(autoscaler: Autoscaler, snapshots: &Snapshots, recorder: PrometheusHandle) -> Source {
+        Source { autoscaler, world: snapshots.world.clone(), file: snapshots.health.clone(), recorder }
+    }
+
+    pub(crate) fn answer(&self, request: &Request<Incoming>) -> Ready<Response<Body>> {
+        let mut answer = match (request.method(), request.uri().path()) {
+            (_, "/livez") => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".to_owned()),
+            (_, "/healthz") => self.health(),
+            (_, "/status") => json(StatusCode::OK, &self.status()),
+            (_, "/metrics") => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
+            _ => return ready(side::not_found()),
+        };
+        if request.method() != Method::GET {
+            answer = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "GET only\n".to_owned());
+        }
+        ready(answer)
+    }
+
+    fn health(&self) -> Response<Body> {
+        let ok = self.world.borrow().version > 0;
+        let code = if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        json(code, &Healthy { ok, fault: self.file.borrow().fault.clone() })
+    }
+
+    fn status(&self) -> Status {
+        let Health { fault, good, bad } = self.file.borrow().clone();
+        let version = self.world.borrow().version;
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            snapshot: SnapshotStatus { version, fault, good, bad },
+            revisions: self.autoscaler.status(),
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let Health { fault, good, bad } = self.file.borrow().clone();
+        metrics::counter!(FILE_CHANGES).absolute(good);
+        metrics::counter!(FILE_FAULTS).absolute(bad);
+        metrics::gauge!(FILE_GOOD).set(if fault.is_none() { 1.0 } else { 0.0 });
+        self.recorder.render()
+    }
+}
+
+fn json(code: StatusCode, value: &impl Serialize) -> Response<Body> {
+    match serde_json::to_string(value) {
+        Ok(body) => text(code, "application/json", body + "\n"),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n")),
+    }
+}
+
+fn text(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut answer = Response::new(Body::full(Bytes::from(body)));
+    *answer.status_mut() = code;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}

@@ -1,0 +1,126 @@
+//! The autoscaler as a program of its own: settings, ports, signals, exit
+//! code.
+//!
+//! | job | module |
+//! | --- | --- |
+//! | environment and flags | [`settings`] |
+//! | health, status, metrics | [`admin`] |
+
+mod admin;
+mod settings;
+
+use autoscaler::{Autoscaler, Links, ingest};
+use platform::file;
+use plumbing::shutdown::Shutdown;
+use plumbing::{clock, fds, listen, metrics, stats, telemetry};
+use settings::{Asked, Settings};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// How long connections and the last orders may take at the end.
+const END_MAX: Duration = Duration::from_secs(5);
+
+fn main() -> ExitCode {
+    // The clock's anchor: before anything is measured.
+    let _ = clock::now();
+    let settings = match settings::read(std::env::args_os().skip(1), std::env::vars_os()) {
+        Ok(Asked::Run(settings)) => settings,
+        Ok(Asked::Help(text)) => {
+            let _ = write!(std::io::stdout(), "{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(faults) => {
+            let _ = write!(std::io::stderr(), "{faults}");
+            return ExitCode::FAILURE;
+        }
+    };
+    telemetry::install(settings.log.0, settings.log.1);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return not_brought_up(&error.to_string()),
+    };
+    let code = runtime.block_on(serve(settings)).unwrap_or_else(|error| not_brought_up(&error));
+    // A disc that hangs would hold the end otherwise.
+    runtime.shutdown_background();
+    code
+}
+
+fn not_brought_up(error: &str) -> ExitCode {
+    tracing::error!(error, "the autoscaler cannot be brought up");
+    ExitCode::FAILURE
+}
+
+async fn serve(settings: Settings) -> Result<ExitCode, String> {
+    let mut signals = Signals::new().map_err(|error| error.to_string())?;
+    let reports = open("stats", settings.stats)?;
+    let asked = open("admin", settings.admin)?;
+    // First: a handle that is made before it counts nothing.
+    let recorder = metrics::install()?;
+    let _ = fds::raise();
+
+    let shutdown = Shutdown::new();
+    let platform_stop = CancellationToken::new();
+    let source = file::Source { path: settings.snapshots, now: clock::now };
+    let snapshots = file::snapshots(source, platform_stop.clone());
+    let (orders, written) = file::orders(settings.orders, platform_stop.clone());
+    let (sink, stats) = stats::link();
+    let autoscaler = Autoscaler::new(settings.config);
+    let links = Links { world: snapshots.world.clone(), orders, stats };
+    let deciding = tokio::spawn(autoscaler::run(autoscaler.clone(), links, shutdown.clone()));
+    tokio::spawn(metrics::upkeep(recorder.clone(), shutdown.clone()));
+    let source = admin::Source::new(autoscaler, &snapshots, recorder);
+    let taking = tokio::spawn(ingest::serve(reports, sink, settings.limits, shutdown.clone()));
+    let telling = tokio::spawn(plumbing::side::serve(asked, shutdown.clone(), move |request| source.answer(&request)));
+
+    tokio::select! {
+        () = signals.next() => {}
+        _ = deciding => return Err("the decisions ended by themselves".to_owned()),
+        _ = taking => return Err("the ingest ended by itself".to_owned()),
+        _ = telling => return Err("the admin port ended by itself".to_owned()),
+        _ = snapshots.ended => return Err("the file is not followed any more".to_owned()),
+    }
+    tracing::info!("ending");
+    let ended = async {
+        shutdown.drain();
+        let _ = tokio::time::timeout(END_MAX, shutdown.finished()).await;
+        shutdown.stop();
+        platform_stop.cancel();
+        let _ = tokio::time::timeout(END_MAX, written).await;
+    };
+    tokio::select! {
+        () = ended => Ok(ExitCode::SUCCESS),
+        () = signals.next() => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn open(name: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    let fault = |error: std::io::Error| format!("cannot listen on {address} ({name}): {error}");
+    let listener = listen::listen(address).map_err(fault)?;
+    let address = listener.local_addr().map_err(fault)?;
+    tracing::info!(%address, "listening for {name}");
+    Ok(listener)
+}
+
+/// TERM and INT, from when it is made.
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals { term: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! An activator on the file platform: `--snapshots FILE --stats HOST:PORT`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match tests::filehost::activator::main(std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fileactivator: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
