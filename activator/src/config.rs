@@ -17,8 +17,13 @@ pub struct Config {
     pub held_max: usize,
     /// Bytes of bodies kept of held requests, in all.
     pub held_bytes_max: usize,
-    /// Longest wait for a slot; never charged to the app's limits.
+    /// Longest wait for a slot; not charged to the app's limits.
     pub wait_max: Duration,
+    /// The wait counts toward the app's limits, as in the reference; in strict
+    /// mode always.
+    pub charge_wait: bool,
+    /// Wake-ups that one caller may cause per second; `None` = no bound.
+    pub wakes_per_caller_max: Option<u32>,
     /// Whose internal headers are believed.
     pub trust: Trust,
     /// Limits of client connections.
@@ -36,9 +41,16 @@ impl Config {
             held_max: 20_000,
             held_bytes_max: 64 << 20,
             wait_max: Duration::from_secs(300),
+            charge_wait: false,
+            wakes_per_caller_max: None,
             trust,
             serve: Settings::default(),
             compat: Compat::Better,
         }
+    }
+
+    /// Does the wait count toward the app's limits?
+    pub(crate) fn charges_wait(&self) -> bool {
+        self.charge_wait || self.compat == Compat::Strict
     }
 }

@@ -6,8 +6,11 @@
 //! The request path is `chain::serve`; what comes from the platform arrives as
 //! snapshots (`table`).
 
+mod burst;
+mod callers;
 mod chain;
 mod config;
+mod health;
 mod metrics;
 mod offer;
 mod report;
@@ -15,7 +18,9 @@ mod retire;
 mod revision;
 mod suspect;
 mod table;
+mod trouble;
 mod wait;
+mod wake;
 
 pub use config::Config;
 
@@ -59,6 +64,7 @@ struct Shared {
     stats: StatSink,
     budget: PrefixBudget,
     held: AtomicUsize,
+    callers: callers::Callers,
     metrics: metrics::Metrics,
 }
 
@@ -83,7 +89,9 @@ impl Activator {
         let budget = PrefixBudget::new(config.held_bytes_max);
         let table = table::Table::new(retire::Retirement::new(holding));
         let metrics = metrics::Metrics::new();
-        Activator { shared: Arc::new(Shared { config, table, stats, budget, held: AtomicUsize::new(0), metrics }) }
+        let callers = callers::Callers::new(config.wakes_per_caller_max);
+        let held = AtomicUsize::new(0);
+        Activator { shared: Arc::new(Shared { config, table, stats, budget, held, callers, metrics }) }
     }
 
     /// What it does now, one entry a revision.
@@ -95,7 +103,7 @@ impl Activator {
 /// Serves until `shutdown` drains and the last request has ended; returns
 /// then, at the latest at the second stage.
 pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown: Shutdown) {
-    let following = tokio::spawn(table::follow(activator.clone(), links.world));
+    let following = tokio::spawn(table::follow(activator.clone(), links.world, links.workers.clone()));
     let reporting = tokio::spawn(report::run(activator.clone()));
     let settings = activator.shared.config.serve.clone();
     let mut serving = Vec::new();

@@ -1,14 +1,17 @@
-//! A pod that handed a request back, or could not be reached, is asked for
-//! its readiness, at the steps of a start-up, before it gets new work.
+//! Asking a pod: a new one, whether its sidecar is ours; one that failed, is
+//! passed over and is asked for its readiness, at the steps of a start-up,
+//! before it gets new work.
 
-use crate::revision::{Pod, Revision};
+use crate::revision::{Doubted, Pod, Revision};
 use http::header::{HOST, HeaderValue, USER_AGENT};
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
+use hyper::body::Body as _;
 use plumbing::body::Body;
 use plumbing::forward::Trip;
 use plumbing::headers;
 use plumbing::worker::Worker;
 use policy::admit::PodKey;
+use policy::eject::Sign;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,9 +19,25 @@ use tokio::time::Instant;
 /// Longest one attempt may take.
 const ATTEMPT_MAX: Duration = Duration::from_secs(1);
 
-/// Asks until the pod is ready, then gives it work again; ends when the pod is
-/// taken out. Run once for each pod that is doubted.
-pub(crate) async fn watch(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
+/// Asks a new pod what its sidecar is, then gives it work. The platform has
+/// said that it is ready: the app is not asked again.
+pub(crate) async fn greet(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
+    match ask(&pod, &worker, Question::Sidecar).await {
+        Some((status, fields)) if !status.is_server_error() => {
+            pod.health.heard(&fields);
+            revision.trust_again(key);
+        }
+        _ => watch(revision, Doubted { key, pod, rest: Duration::ZERO }, worker).await,
+    }
+}
+
+/// Asks a doubted pod until it is ready, then gives it work again; ends when
+/// the pod is taken out. Run once for each pod that is doubted.
+pub(crate) async fn watch(revision: Arc<Revision>, doubted: Doubted, worker: Worker) {
+    let Doubted { key, pod, rest } = doubted;
+    if !rest.is_zero() {
+        worker.wheel().sleep(rest).await;
+    }
     let began = Instant::now();
     loop {
         if revision.pod(key).is_none() {
@@ -29,7 +48,15 @@ pub(crate) async fn watch(revision: Arc<Revision>, key: PodKey, pod: Pod, worker
             revision.trust_again(key);
             return;
         }
-        tokio::time::sleep(step(began.elapsed())).await;
+        worker.wheel().sleep(step(began.elapsed())).await;
+    }
+}
+
+/// Notes that a pod failed, and has it watched unless that is done already.
+pub(crate) fn doubt(revision: &Arc<Revision>, key: PodKey, sign: Sign, worker: &Worker) {
+    if let Some(doubted) = revision.doubt(key, sign) {
+        tracing::debug!(revision = %revision.id, pod = %doubted.pod.name, ?sign, rest = ?doubted.rest, "a pod is doubted");
+        worker.spawn(watch(revision.clone(), doubted, worker.clone()));
     }
 }
 
@@ -43,19 +70,48 @@ fn step(since: Duration) -> Duration {
     Duration::from_millis(millis)
 }
 
-async fn is_ready(pod: &Pod, worker: &Worker) -> bool {
+/// Asks once.
+pub(crate) async fn is_ready(pod: &Pod, worker: &Worker) -> bool {
+    match ask(pod, worker, Question::Readiness).await {
+        Some((StatusCode::OK, fields)) => {
+            pod.health.heard(&fields);
+            true
+        }
+        _ => false,
+    }
+}
+
+enum Question {
+    /// What are you? The sidecar answers for itself.
+    Sidecar,
+    /// Is your app ready?
+    Readiness,
+}
+
+async fn ask(pod: &Pod, worker: &Worker, question: Question) -> Option<(StatusCode, HeaderMap)> {
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = http::Uri::from_static("/healthz");
     let fields = request.headers_mut();
     if let Ok(host) = HeaderValue::from_str(&pod.address.to_string()) {
         fields.insert(HOST, host);
     }
-    fields.insert(USER_AGENT, HeaderValue::from_static("Knative-Activator-Probe"));
-    fields.insert(headers::NETWORK_PROBE, HeaderValue::from_static("queue"));
-    tokio::select! {
-        sent = worker.pool().send(pod.address, request, Trip { repeatable: true, ..Trip::default() }) => {
-            sent.is_ok_and(|response| response.status() == StatusCode::OK)
+    match question {
+        Question::Sidecar => {
+            fields.insert(headers::NETWORK_PROBE, HeaderValue::from_static("probe"));
+            fields.insert(headers::NETWORK_HASH, HeaderValue::from_static("zeroscale"));
         }
-        () = worker.wheel().sleep(ATTEMPT_MAX) => false,
+        Question::Readiness => {
+            fields.insert(USER_AGENT, HeaderValue::from_static("Knative-Activator-Probe"));
+            fields.insert(headers::NETWORK_PROBE, HeaderValue::from_static("queue"));
+        }
     }
+    let sent = tokio::select! {
+        sent = worker.pool().send(pod.address, request, Trip { repeatable: true, ..Trip::default() }) => sent,
+        () = worker.wheel().sleep(ATTEMPT_MAX) => return None,
+    };
+    let (parts, body) = sent.ok()?.into_parts();
+    if body.is_end_stream() {
+        body.put_back();
+    }
+    Some((parts.status, parts.headers))
 }

@@ -2,9 +2,12 @@
 
 use crate::Activator;
 use crate::retire::Retirement;
-use crate::revision::Revision;
+use crate::revision::{Applied, Revision};
+use crate::suspect;
 use arc_swap::ArcSwap;
 use plumbing::head::Head;
+use plumbing::worker::Workers;
+use policy::compat::Compat;
 use policy::revision::RevisionId;
 use policy::world::{Routes, Snapshot};
 use std::collections::HashMap;
@@ -43,7 +46,7 @@ impl Table {
     }
 
     /// Takes a snapshot in. Only [`follow`] calls it, so there is one writer.
-    fn apply(&self, snapshot: &Snapshot, activator: &Activator) {
+    fn apply(&self, snapshot: &Snapshot, activator: &Activator, workers: &Workers) {
         let before = self.current.load_full();
         let mut revisions = HashMap::with_capacity(snapshot.revisions.len());
         for (id, view) in &snapshot.revisions {
@@ -57,11 +60,18 @@ impl Table {
         let live: Vec<(Arc<Revision>, _)> =
             snapshot.revisions.iter().filter_map(|(id, view)| Some((revisions.get(id)?.clone(), view))).collect();
         self.current.store(Arc::new(Contents { revisions, routes: snapshot.routes.clone() }));
+        // Offers are for sidecars of ours, and strict mode makes none.
+        let greeting = activator.shared.config.compat == Compat::Better;
         for (revision, view) in live {
-            if let Some(wake) = revision.apply(view) {
+            let Applied { new, woken } = revision.apply(view, greeting);
+            for (key, pod) in new.into_iter().filter(|_| greeting) {
+                let worker = workers.least_busy().clone();
+                worker.clone().spawn(suspect::greet(revision.clone(), key, pod, worker));
+            }
+            if let Some(wake) = woken {
                 activator.shared.metrics.woken(&wake);
-                let app_ms = wake.app_start.map(|span| span.as_millis() as u64);
-                tracing::info!(revision = %revision.id, took_ms = wake.total.as_millis() as u64, app_ms, "woke up");
+                let app_ms = wake.app_start().map(|span| span.as_millis() as u64);
+                tracing::info!(revision = %revision.id, took_ms = wake.took().as_millis() as u64, app_ms, "woke up");
             }
         }
         for (id, revision) in &before.revisions {
@@ -74,10 +84,10 @@ impl Table {
 }
 
 /// Follows the platform until it ends.
-pub(crate) async fn follow(activator: Activator, mut world: watch::Receiver<Arc<Snapshot>>) {
+pub(crate) async fn follow(activator: Activator, mut world: watch::Receiver<Arc<Snapshot>>, workers: Workers) {
     loop {
         let snapshot = world.borrow_and_update().clone();
-        activator.shared.table.apply(&snapshot, &activator);
+        activator.shared.table.apply(&snapshot, &activator, &workers);
         if world.changed().await.is_err() {
             return;
         }

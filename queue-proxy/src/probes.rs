@@ -22,7 +22,7 @@ pub(crate) async fn answer(sidecar: &Sidecar, caller: &Caller, asked: &Probe) ->
     }
     match asked {
         Probe::Readiness => readiness(sidecar, caller).await,
-        Probe::Ingress { hash } => probe::ingress(hash.as_ref()),
+        Probe::Ingress { hash } => signed(probe::ingress(hash.as_ref()), sidecar),
         Probe::Activator => unexpected("activator"),
         Probe::Unexpected { value } => unexpected(value),
     }
@@ -37,8 +37,12 @@ async fn readiness(sidecar: &Sidecar, caller: &Caller) -> Response<Body> {
     } else {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
+    signed(response, sidecar)
+}
+
+/// By this an activator of ours knows that it may make offers.
+fn signed(mut response: Response<Body>, sidecar: &Sidecar) -> Response<Body> {
     if sidecar.config.compat == Compat::Better {
-        // By this an activator of ours knows that it may make offers.
         let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
         response.headers_mut().insert(headers::PROXY, version);
     }

@@ -10,7 +10,8 @@
 //! | a revision, its limits | [`revision`] |
 //! | what is, what is wanted | [`world`] |
 //! | one second of load | [`stat`], [`timeline`] |
-//! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
+//! | who may go to which pod | [`admit`], [`pick`], [`eject`], over [`list`] |
+//! | how long a wake-up takes | [`wake`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
@@ -23,6 +24,7 @@ pub mod collect;
 pub mod compat;
 pub mod decider;
 pub mod drain;
+pub mod eject;
 pub mod limit;
 pub mod list;
 pub mod moment;
@@ -32,6 +34,7 @@ pub mod revision;
 pub mod scale;
 pub mod stat;
 pub mod timeline;
+pub mod wake;
 pub mod window;
 pub mod world;
 pub mod zero;
