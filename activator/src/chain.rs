@@ -68,6 +68,7 @@ async fn pass(
     }
     let came = Instant::now();
     let body = arrival.body.clone();
+    body.iter().for_each(|body| body.charge_to(&revision.budget));
     let until = wait_limit(activator, &revision, caller, came);
     let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
     let mut passage = match revision.direct_slot() {

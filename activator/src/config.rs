@@ -15,6 +15,8 @@ pub struct Config {
     pub held_per_revision_max: usize,
     /// Requests held in all.
     pub held_max: usize,
+    /// Bytes of bodies kept of held requests, for one revision.
+    pub held_bytes_per_revision_max: usize,
     /// Bytes of bodies kept of held requests, in all.
     pub held_bytes_max: usize,
     /// Longest wait for a slot; not charged to the app's limits.
@@ -39,6 +41,7 @@ impl Config {
             pod_name: pod_name.into(),
             held_per_revision_max: 10_000,
             held_max: 20_000,
+            held_bytes_per_revision_max: 32 << 20,
             held_bytes_max: 64 << 20,
             wait_max: Duration::from_secs(300),
             charge_wait: false,

@@ -11,6 +11,7 @@ use plumbing::clock;
 use plumbing::conn::Caller;
 use plumbing::limiter::{Limiter, Permit};
 use plumbing::refuse::Refusal;
+use plumbing::replay::PrefixBudget;
 use policy::admit::{Bounds, PodKey, Refused};
 use policy::eject::{self, Sign};
 use policy::pick::Rule;
@@ -30,6 +31,8 @@ pub(crate) struct Revision {
     retirement: Arc<Retirement>,
     state: RwLock<State>,
     meter: Mutex<Meter>,
+    /// What may be kept of the bodies of its requests.
+    pub(crate) budget: PrefixBudget,
     pub(crate) burst: Burst,
     troubled: Troubled,
     wakes: Mutex<Wakes>,
@@ -97,6 +100,7 @@ impl Revision {
         view: &RevisionView,
         number: u64,
         waiting_max: usize,
+        budget: PrefixBudget,
         retirement: &Arc<Retirement>,
     ) -> Revision {
         let bounds = Bounds { waiting_max, places_max: usize::MAX };
@@ -112,6 +116,7 @@ impl Revision {
             retirement: retirement.clone(),
             state: RwLock::new(state),
             meter: Mutex::new(Meter::new()),
+            budget,
             burst: Burst::default(),
             troubled: Troubled::default(),
             wakes: Mutex::default(),

@@ -53,7 +53,8 @@ impl Table {
             let revision = before.revisions.get(id).cloned().unwrap_or_else(|| {
                 let number = self.next_number.fetch_add(1, Ordering::Relaxed);
                 let waiting_max = activator.shared.config.held_per_revision_max;
-                Arc::new(Revision::new(id.clone(), view, number, waiting_max, &self.retirement))
+                let budget = activator.shared.budget.part(activator.shared.config.held_bytes_per_revision_max);
+                Arc::new(Revision::new(id.clone(), view, number, waiting_max, budget, &self.retirement))
             });
             revisions.insert(id.clone(), revision);
         }
