@@ -17,7 +17,7 @@ async fn a_killed_app_loses_what_it_had_in_its_hands_and_nothing_that_was_held()
 #[tokio::test]
 async fn apps_killed_under_load_lose_what_they_had_in_their_hands_and_nothing_else() {
     for pods in [3, 1] {
-        let size = Size { pods, rate: 200, time: Duration::from_secs(4), kills: 3, slack: SLACK };
+        let size = Size { pods, rate: 200, time: Duration::from_secs(6), kills: 3, slack: SLACK };
         crashes::run(size).await.unwrap().assert();
     }
 }
