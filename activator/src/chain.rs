@@ -247,7 +247,7 @@ async fn send(
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back { sign: None } };
     let better = activator.shared.config.compat == Compat::Better;
-    let nonce = (better && pod.health.is_ours()).then(offer::nonce);
+    let nonce = (better && pod.condition.is_ours()).then(offer::nonce);
     let (request, hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
     let connected = passage.cold.as_ref().map(|_| Arc::new(OnceLock::new()));
     let trip = Trip {
@@ -277,13 +277,13 @@ async fn send(
                     false => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
                 };
             }
-            let sign = pod.health.sign(response.headers());
+            let sign = pod.condition.sign(response.headers());
             let connected = connected.and_then(|connected| connected.get().copied());
             let answer = Box::new(Answer { response, limits, connected });
             match sign {
                 Some(sign) => Sent::Lost { end: End::Told(answer), sign },
                 None => {
-                    pod.health.answered();
+                    pod.condition.answered();
                     Sent::Answered(answer)
                 }
             }

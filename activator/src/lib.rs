@@ -10,7 +10,7 @@ mod burst;
 mod callers;
 mod chain;
 mod config;
-mod health;
+mod condition;
 mod metrics;
 mod offer;
 mod report;

@@ -2,7 +2,7 @@
 
 use crate::RevisionLoad;
 use crate::burst::Burst;
-use crate::health::Health;
+use crate::condition::Condition;
 use crate::retire::Retirement;
 use crate::trouble::{self, Attempt, Troubled};
 use crate::wake::Wake;
@@ -59,7 +59,7 @@ struct State {
 pub(crate) struct Pod {
     pub(crate) name: PodName,
     pub(crate) address: SocketAddr,
-    pub(crate) health: Arc<Health>,
+    pub(crate) condition: Arc<Condition>,
     /// True while somebody asks it for its readiness.
     doubted: bool,
 }
@@ -154,8 +154,8 @@ impl Revision {
         let new = view
             .ready_pods()
             .filter_map(|pod| {
-                let health = Arc::new(Health::default());
-                let pod = Pod { name: pod.name.clone(), address: pod.address, health, doubted: greeting };
+                let condition = Arc::new(Condition::default());
+                let pod = Pod { name: pod.name.clone(), address: pod.address, condition, doubted: greeting };
                 self.add(pod, limit)
             })
             .collect();
@@ -270,7 +270,7 @@ impl Revision {
     pub(crate) fn doubt(&self, key: PodKey, sign: Sign) -> Option<Doubted> {
         let mut state = self.state.write();
         let pod = state.pods.get_mut(&key)?;
-        let failures = pod.health.failed();
+        let failures = pod.condition.failed();
         if pod.doubted {
             return None;
         }

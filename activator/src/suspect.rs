@@ -24,7 +24,7 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(1);
 pub(crate) async fn greet(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
     match ask(&pod, &worker, Question::Sidecar).await {
         Some((status, fields)) if !status.is_server_error() => {
-            pod.health.heard(&fields);
+            pod.condition.heard(&fields);
             revision.trust_again(key);
         }
         _ => watch(revision, Doubted { key, pod, rest: Duration::ZERO }, worker).await,
@@ -74,7 +74,7 @@ fn step(since: Duration) -> Duration {
 pub(crate) async fn is_ready(pod: &Pod, worker: &Worker) -> bool {
     match ask(pod, worker, Question::Readiness).await {
         Some((StatusCode::OK, fields)) => {
-            pod.health.heard(&fields);
+            pod.condition.heard(&fields);
             true
         }
         _ => false,

@@ -7,13 +7,13 @@ use policy::eject::Sign;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct Condition {
     /// Failures since the last answer.
     failures: AtomicU32,
     ours: AtomicBool,
 }
 
-impl Health {
+impl Condition {
     /// It has answered a request.
     pub(crate) fn answered(&self) {
         if self.failures.load(Ordering::Relaxed) != 0 {
