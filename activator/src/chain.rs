@@ -2,9 +2,10 @@
 
 use crate::offer::{self, Handback};
 use crate::probes::Probe;
-use crate::revision::{Inside, Pod, Revision, Sidecar};
+use crate::revision::{Entered, Inside, Pod, Revision};
 use crate::wait::Waiter;
-use crate::{Activator, Cluster, Traces, passthrough, report, route, strict, suspect};
+use crate::wake::{Cold, Wake};
+use crate::{Activator, Cluster, Traces, burst, passthrough, report, route, strict, suspect};
 use http::header::{EXPECT, HeaderValue};
 use http::{HeaderName, Request, Response, StatusCode, Version, request};
 use hyper::body::Body as _;
@@ -12,20 +13,21 @@ use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::forward::{Received, SendError, Trip};
-use plumbing::h1::{Hold, Interim, OnUpgrade, Withheld};
+use plumbing::h1::{Break, Hold, Interim, OnUpgrade, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
 use plumbing::limiter::{Back, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
-use plumbing::shutdown::Shutdown;
 use plumbing::target::{self, AsItCame};
 use plumbing::trace_context::Context;
 use plumbing::{grpc_status, headers, tunnel};
+use policy::admit::PodKey;
 use policy::compat::Compat;
+use policy::eject::Sign;
 use policy::revision::{RevisionId, Timeouts};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -55,58 +57,95 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
         return probe.answer(&activator.shared.health);
     }
     if caller.fds_scarce {
-        return refuse(activator, Refusal::new(Reason::FdLimit).closing());
+        return refuse_unseen(activator, Refusal::new(Reason::FdLimit).closing());
     }
     let revision = match route::find(activator, &arrival.head, arrival.named.as_ref()) {
         Ok(revision) => revision,
-        Err(refusal) => return refuse(activator, *refusal),
+        Err(refusal) => return refuse_unseen(activator, *refusal),
     };
-    let until = Instant::now() + activator.shared.config.wait_max;
+    if let Err(refusal) = activator.shared.callers.may_wake(&revision, caller.ip()) {
+        return refuse(activator, &revision, refusal);
+    }
+    let came = Instant::now();
     let body = arrival.body.clone();
+    body.iter().for_each(|body| body.charge_to(&revision.budget));
+    let until = wait_limit(activator, &revision, caller, came);
     let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
-    // In strict mode the wait is charged to the request, as in the reference.
-    let strict = activator.shared.config.compat == Compat::Strict;
-    let mut limits = strict.then(|| Limits::start(caller.worker.wheel(), &revision.spec().timeouts));
     // In a cluster the path is the ingress's: what comes here, is held and counted here.
     let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
     let mut passage = match direct {
-        Some(permit) => Passage { permit, inside: None, cold_start: None },
+        Some(permit) => Passage { permit, inside: None, cold: None },
         None => {
-            let (inside, cold_since) = enter(activator, &revision);
-            match strict::within(limits.as_mut(), waiter.slot()).await {
+            let (inside, wake) = enter(activator, &revision, caller);
+            match waiter.slot().await {
                 Ok(permit) => {
-                    Passage { permit, inside: Some(inside), cold_start: cold_since.map(|since| since.elapsed()) }
+                    let cold = wake.map(|wake| Cold::granted(wake, came));
+                    Passage { permit, inside: Some(inside), cold }
                 }
-                Err(refusal) => return refuse(activator, refusal),
+                Err(refusal) => return refuse(activator, &revision, refusal),
             }
         }
     };
+    let mut sent_again = false;
     loop {
+        let began = if activator.shared.config.charges_wait() { came } else { Instant::now() };
         // In a box, so that it takes no room in those that wait.
-        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, &mut limits)).await;
-        let (back, why) = match sent {
-            Sent::Answered(answer, limits) => {
-                let switch = arrival.switch.take();
-                let mut answer = carry(*answer, *limits, switch, passage, &revision, caller, &activator.shared.tunnels);
-                if strict && Withheld::is_due(answer.headers()) {
-                    answer.extensions_mut().insert(Withheld);
-                }
-                return answer;
+        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, began)).await;
+        let key = passage.permit.pod();
+        let (why, sign) = match sent {
+            Sent::Answered(answer) => {
+                return carry(activator, *answer, arrival.switch.take(), passage, &revision, caller);
             }
-            Sent::Failed(refusal) => return refuse(activator, refusal),
-            Sent::Back(why) => (passage, why),
+            Sent::Failed(refusal) => return refuse(activator, &revision, refusal),
+            Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
+            Sent::Lost { loss, sign } => {
+                // Whatever it was, only what does no harm when it is done twice is
+                // done again, and only if the pod has really gone.
+                let again = !sent_again && arrival.repeatable() && sign == Sign::Reset;
+                if !again || !is_gone(&revision, key, caller).await {
+                    suspect::doubt(&revision, key, sign, &caller.worker);
+                    return match loss {
+                        Loss::Told(answer) => {
+                            carry(activator, *answer, arrival.switch.take(), passage, &revision, caller)
+                        }
+                        Loss::Ours(refusal) => refuse(activator, &revision, refusal),
+                    };
+                }
+                sent_again = true;
+                (Back::Doubted, Some(sign))
+            }
         };
-        // Handed back: it waits in our queue from here on, whichever way it came.
-        let inside = back.inside.unwrap_or_else(|| enter(activator, &revision).0);
-        let pod = (why == Back::Doubted).then(|| back.permit.pod());
-        let place = back.permit.hand_back(why);
-        if let Some((key, pod)) = pod.and_then(|key| Some((key, revision.doubt(key)?))) {
-            caller.worker.spawn(suspect::watch(revision.clone(), key, pod, caller.worker.clone()));
+        // It waits in our queue from here on, whichever way it came.
+        let inside = passage.inside.unwrap_or_else(|| enter(activator, &revision, caller).0);
+        let place = passage.permit.hand_back(why);
+        if let Some(sign) = sign {
+            suspect::doubt(&revision, key, sign, &caller.worker);
         }
-        passage = match strict::within(limits.as_mut(), waiter.wait(place)).await {
-            Ok(permit) => Passage { permit, inside: Some(inside), cold_start: back.cold_start },
-            Err(refusal) => return refuse(activator, refusal),
+        passage = match waiter.wait(place).await {
+            Ok(permit) => Passage { permit, inside: Some(inside), cold: passage.cold },
+            Err(refusal) => return refuse(activator, &revision, refusal),
         };
+    }
+}
+
+/// When a request has waited long enough, and by which limit: the one for
+/// waiting, or one of the app where the wait is charged to it.
+fn wait_limit(activator: &Activator, revision: &Revision, caller: &Caller, came: Instant) -> (Instant, Reason) {
+    let config = &activator.shared.config;
+    let wait = (came + config.wait_max, Reason::WaitTimeout);
+    if !config.charges_wait() {
+        return wait;
+    }
+    let next = Limits::since(caller.worker.wheel(), &revision.spec().timeouts, came).next();
+    if next.0 < wait.0 { next } else { wait }
+}
+
+/// Asks a pod that broke off whether its app is still there: one that closed
+/// on purpose is not asked again.
+async fn is_gone(revision: &Revision, key: PodKey, caller: &Caller) -> bool {
+    match revision.pod(key) {
+        Some(pod) => !suspect::is_ready(&pod, &caller.worker).await,
+        None => true,
     }
 }
 
@@ -126,6 +165,11 @@ struct Arrival {
 }
 
 impl Arrival {
+    /// Sending it twice does no harm, and it has no body.
+    fn repeatable(&self) -> bool {
+        self.head.idempotent && self.body.is_none() && self.switch.is_none()
+    }
+
     fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> Arrival {
         headers::receive(request.headers_mut(), caller.ip(), &activator.shared.config.trust);
         let (mut parts, incoming) = request.into_parts();
@@ -168,68 +212,92 @@ struct Passage {
     permit: Permit,
     /// `None` on the direct path: the sidecar alone counts it.
     inside: Option<Inside>,
-    /// How long it waited for a start, if it did.
-    cold_start: Option<Duration>,
+    /// Set if it waited for a start.
+    cold: Option<Cold>,
 }
 
-/// Counts the request; tells the autoscaler at once when it is the first.
-fn enter(activator: &Activator, revision: &Arc<Revision>) -> (Inside, Option<Instant>) {
-    let (inside, poke) = revision.enter();
+/// Counts the request; tells the autoscaler at once when it is the first, or
+/// one of more than there will be room for.
+fn enter(activator: &Activator, revision: &Arc<Revision>, caller: &Caller) -> (Inside, Option<Arc<Wake>>) {
+    let Entered { inside, poke, wakes, wake, burst } = revision.enter();
     if poke {
         report::poke(activator, revision);
     }
-    if revision.begin_wake() {
+    if wakes {
         activator.shared.metrics.waking();
+        wake.iter().for_each(|wake| wake.signalled());
     }
-    let cold_since = revision.is_waking().then(Instant::now);
-    (inside, cold_since)
+    if burst && activator.shared.config.compat == Compat::Better {
+        burst::follow(activator, revision, &caller.worker);
+    }
+    (inside, wake)
 }
 
 enum Sent {
-    Answered(Box<Response<Received>>, Box<Limits>),
+    Answered(Box<Answer>),
     /// Not served, and not harmed: it can go elsewhere.
     Back(Back),
+    /// The pod has failed with the request in its hands.
+    Lost {
+        loss: Loss,
+        sign: Sign,
+    },
     Failed(Refusal),
 }
 
-/// One try at the pod that the slot belongs to.
+/// An answer of the pod, on its way.
+struct Answer {
+    response: Response<Received>,
+    limits: Limits,
+    connected: Option<Instant>,
+}
+
+/// What the client is told of a failure.
+enum Loss {
+    /// What the sidecar said.
+    Told(Box<Answer>),
+    Ours(Refusal),
+}
+
+/// One try at the pod that the slot belongs to; the app's limits run from
+/// `began`.
 async fn send(
     activator: &Activator,
     arrival: &Arrival,
-    revision: &Arc<Revision>,
+    revision: &Revision,
     caller: &Caller,
     passage: &Passage,
-    begun: &mut Option<Limits>,
+    began: Instant,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
     let better = activator.shared.config.compat == Compat::Better;
-    if better && pod.sidecar == Sidecar::Unknown && revision.ask_for_sidecar(passage.permit.pod()) {
-        let asked = suspect::learn(revision.clone(), passage.permit.pod(), pod.clone(), caller.worker.clone());
-        caller.worker.spawn(asked);
-    }
-    let nonce = (better && pod.sidecar == Sidecar::Ours).then(offer::nonce);
+    let nonce = (better && pod.condition.is_ours()).then(offer::nonce);
     let (mut request, mut hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
     if !better && request.headers().contains_key(EXPECT) {
         hold = Hold::UntilContinueOr(caller.worker.wheel().sleep(strict::EXPECT_PATIENCE));
     }
     request = addressed(request, revision, activator.shared.config.cluster.as_ref());
+    let connected = passage.cold.as_ref().map(|_| Arc::new(OnceLock::new()));
     let trip = Trip {
-        repeatable: arrival.head.idempotent && arrival.body.is_none(),
+        repeatable: arrival.repeatable(),
         // It is better off at another pod, or waiting here.
         patience: Duration::ZERO,
         interim: arrival.interim.clone(),
         hold,
+        connected: connected.clone(),
     };
-    let fresh = || Limits::start(caller.worker.wheel(), &later(&revision.spec().timeouts));
-    let mut limits = begun.take().unwrap_or_else(fresh);
+    let timeouts = limits(activator, &revision.spec().timeouts);
+    let mut limits = Limits::since(caller.worker.wheel(), &timeouts, began);
     let sent = tokio::select! {
         sent = caller.worker.pool().send(pod.address, request, trip) => sent,
-        reason = limits.passed() => return Sent::Failed(strict::timed_out(reason)),
+        reason = limits.passed() => {
+            return lost(activator, Loss::Ours(strict::timed_out(reason)), Sign::Late);
+        }
     };
     let whole = arrival.body.as_ref().is_none_or(Kept::can_be_sent_again);
     match sent {
-        Ok(answer) => match nonce.and_then(|nonce| offer::handback(answer.headers(), &nonce)) {
+        Ok(response) => match nonce.and_then(|nonce| offer::handback(response.headers(), &nonce)) {
             Some(_) if !whole => Sent::Failed(Refusal::new(Reason::ConnectFailed)),
             Some(why) => {
                 tracing::debug!(revision = %revision.id, pod = %pod.name, ?why, "a request was handed back");
@@ -239,13 +307,38 @@ async fn send(
                     Handback::NotSent => Back::Doubted,
                 })
             }
-            None => Sent::Answered(Box::new(answer), Box::new(limits)),
+            None => {
+                let sign = pod.condition.sign(response.headers());
+                let connected = connected.and_then(|connected| connected.get().copied());
+                let answer = Box::new(Answer { response, limits, connected });
+                match sign {
+                    Some(sign) => lost(activator, Loss::Told(answer), sign),
+                    None => {
+                        pod.condition.answered();
+                        Sent::Answered(answer)
+                    }
+                }
+            }
         },
         Err(SendError::NotSent { error }) if whole && better => {
             tracing::debug!(revision = %revision.id, pod = %pod.name, error, "a pod cannot be reached");
             Sent::Back(Back::Doubted)
         }
-        Err(failed) => Sent::Failed(fault(revision, &pod, failed)),
+        Err(failed) => {
+            let sign = if matches!(failed, SendError::NotSent { .. }) { Sign::Unreachable } else { Sign::Reset };
+            let blameless = matches!(failed, SendError::Broken { at: Break::RequestBody, .. });
+            let refusal = fault(revision, &pod, failed);
+            if blameless { Sent::Failed(refusal) } else { lost(activator, Loss::Ours(refusal), sign) }
+        }
+    }
+}
+
+/// The reference draws no conclusion from a failure.
+fn lost(activator: &Activator, loss: Loss, sign: Sign) -> Sent {
+    match (activator.shared.config.compat, loss) {
+        (Compat::Better, loss) => Sent::Lost { loss, sign },
+        (Compat::Strict, Loss::Told(answer)) => Sent::Answered(answer),
+        (Compat::Strict, Loss::Ours(refusal)) => Sent::Failed(refusal),
     }
 }
 
@@ -280,7 +373,12 @@ fn outgoing(arrival: &Arrival, pod: &Pod, nonce: Option<&HeaderValue>, held: boo
     (Request::from_parts(parts, Body::replay(body.view())), hold)
 }
 
-fn later(timeouts: &Timeouts) -> Timeouts {
+/// The limits of a request at a pod. Where the wait is charged to them they are
+/// the app's own, since they have begun earlier than the sidecar's.
+fn limits(activator: &Activator, timeouts: &Timeouts) -> Timeouts {
+    if activator.shared.config.charges_wait() {
+        return *timeouts;
+    }
     Timeouts {
         total: timeouts.total + SIDECAR_FIRST,
         response_start: timeouts.response_start.map(|span| span + SIDECAR_FIRST),
@@ -292,31 +390,33 @@ fn later(timeouts: &Timeouts) -> Timeouts {
 /// Passes the pod's answer on; slot and count last until its last byte, or
 /// until both ends of an upgraded connection have closed.
 fn carry(
-    mut response: Response<Received>,
-    mut limits: Limits,
+    activator: &Activator,
+    answer: Answer,
     switch: Option<OnUpgrade>,
     passage: Passage,
     revision: &Revision,
     caller: &Caller,
-    tunnels: &Shutdown,
 ) -> Response<Body> {
+    let Answer { mut response, mut limits, connected } = answer;
     let upgrade = headers::upgrade_protocol(response.headers());
     let websocket = upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let pod_side = if switching { response.body_mut().take_upgraded() } else { None };
     headers::to_client(response.headers_mut(), false, switching);
-    if let Some(waited) = passage.cold_start {
-        let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        response.headers_mut().insert(headers::COLD_START, HeaderValue::from(millis));
+    if let Some(cold) = passage.cold {
+        cold.answered(connected, response.headers_mut(), &activator.shared.metrics, revision);
     }
     let guard: Guard = Box::new((passage.permit, passage.inside));
     let (mut parts, received) = response.into_parts();
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
+    if activator.shared.config.compat == Compat::Strict && Withheld::is_due(&parts.headers) {
+        parts.extensions.insert(Withheld);
+    }
     if let Some((client, pod)) = switch.zip(pod_side) {
-        let timeouts = later(&revision.spec().timeouts);
+        let timeouts = self::limits(activator, &revision.spec().timeouts);
         let limits = tunnel::Limits { life: timeouts.upgrade, idle: timeouts.idle };
-        tunnel::open((client, pod), websocket, limits, &caller.worker, tunnels, guard);
+        tunnel::open((client, pod), websocket, limits, &caller.worker, &activator.shared.tunnels, guard);
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
@@ -329,7 +429,16 @@ fn fault(revision: &Revision, pod: &Pod, failed: SendError) -> Refusal {
     Refusal::new(reason)
 }
 
-fn refuse(activator: &Activator, refusal: Refusal) -> Response<Body> {
+/// Refuses a request of a revision, whose wake-ups say when to come back.
+fn refuse(activator: &Activator, revision: &Revision, mut refusal: Refusal) -> Response<Body> {
+    if refusal.retry_after.is_some() {
+        refusal.retry_after = Some(revision.retry_after());
+    }
+    refuse_unseen(activator, refusal)
+}
+
+/// Refuses a request of which no more is known.
+fn refuse_unseen(activator: &Activator, refusal: Refusal) -> Response<Body> {
     activator.shared.metrics.refused(refusal.reason);
     tracing::debug!(reason = %refusal.reason, "refused a request");
     match activator.shared.config.compat {

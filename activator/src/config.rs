@@ -15,15 +15,22 @@ pub struct Config {
     pub held_per_revision_max: usize,
     /// Requests held in all.
     pub held_max: usize,
+    /// Bytes of bodies kept of held requests, for one revision.
+    pub held_bytes_per_revision_max: usize,
     /// Bytes of bodies kept of held requests, in all.
     pub held_bytes_max: usize,
-    /// Longest wait for a slot; never charged to the app's limits.
+    /// Longest wait for a slot; not charged to the app's limits.
     pub wait_max: Duration,
     /// How long requests may go on waiting once the end has begun; then they
     /// are told so. `None` = as long as their own limits let them.
     pub drain_wait: Option<Duration>,
     /// How long upgraded connections may last once the requests have ended.
     pub tunnel_timeout: Duration,
+    /// The wait counts toward the app's limits, as in the reference; in strict
+    /// mode always.
+    pub charge_wait: bool,
+    /// Wake-ups that one caller may cause per second; `None` = no bound.
+    pub wakes_per_caller_max: Option<u32>,
     /// Whose internal headers are believed.
     pub trust: Trust,
     /// Limits of client connections.
@@ -63,14 +70,22 @@ impl Config {
             pod_name: pod_name.into(),
             held_per_revision_max: 10_000,
             held_max: 20_000,
+            held_bytes_per_revision_max: 32 << 20,
             held_bytes_max: 64 << 20,
             wait_max: Duration::from_secs(300),
             drain_wait: None,
             tunnel_timeout: Duration::from_secs(60),
+            charge_wait: false,
+            wakes_per_caller_max: None,
             trust,
             serve: Settings::default(),
             compat: Compat::Better,
             cluster: None,
         }
+    }
+
+    /// Does the wait count toward the app's limits?
+    pub(crate) fn charges_wait(&self) -> bool {
+        self.charge_wait || self.compat == Compat::Strict
     }
 }

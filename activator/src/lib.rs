@@ -6,7 +6,10 @@
 //! The request path is `chain::serve`; what comes from the platform arrives as
 //! snapshots (`table`).
 
+mod burst;
+mod callers;
 mod chain;
+mod condition;
 mod config;
 mod end;
 pub mod env;
@@ -26,8 +29,10 @@ mod route;
 mod strict;
 mod suspect;
 mod table;
+mod trouble;
 pub mod uplink;
 mod wait;
+mod wake;
 
 pub use config::{Cluster, Config, Traces};
 
@@ -72,6 +77,7 @@ struct Shared {
     stats: StatSink,
     budget: PrefixBudget,
     held: AtomicUsize,
+    callers: callers::Callers,
     metrics: metrics::Metrics,
     health: health::Health,
     /// Ends upgraded connections: asked politely first, then dropped.
@@ -102,8 +108,10 @@ impl Activator {
         let table = table::Table::new(retire::Retirement::new(holding));
         let metrics = metrics::Metrics::new();
         let health = health::Health::new(config.compat);
+        let callers = callers::Callers::new(config.wakes_per_caller_max);
         let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
-        Activator { shared: Arc::new(Shared { config, table, stats, budget, held, metrics, health, tunnels, poked }) }
+        let shared = Shared { config, table, stats, budget, held, callers, metrics, health, tunnels, poked };
+        Activator { shared: Arc::new(shared) }
     }
 
     /// Its kubelet is told from now on that it is on its way out; everybody
@@ -134,7 +142,7 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
     // The reference tells once.
     let repeating = (activator.shared.config.compat == Compat::Better)
         .then(|| tokio::spawn(repeat::run(activator.clone(), links.world.clone())));
-    let following = tokio::spawn(table::follow(activator.clone(), links.world));
+    let following = tokio::spawn(table::follow(activator.clone(), links.world, links.workers.clone()));
     let reporting = tokio::spawn(report::run(activator.clone()));
     let settings = activator.shared.config.serve.clone();
     let mut serving = Vec::new();

@@ -1,9 +1,10 @@
 //! The activator's metric names, and their handles made once.
 
 use crate::offer::Handback;
-use crate::revision::Wake;
+use crate::wake::{PHASES, Wake};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use plumbing::reason::Reason;
+use std::time::Duration;
 
 /// Requests that wait for a slot.
 pub(crate) const HELD: &str = "zeroscale_activator_held_requests";
@@ -11,8 +12,9 @@ pub(crate) const HELD: &str = "zeroscale_activator_held_requests";
 pub(crate) const IN_FLIGHT: &str = "zeroscale_activator_in_flight_requests";
 /// Wake-ups from zero that were begun.
 pub(crate) const WAKES: &str = "zeroscale_activator_wakes_total";
-/// From the first request at zero to the first ready pod (phase `total`), and
-/// the part of it that is the app's own start (phase `app_start`).
+/// From the first request at zero to the first ready pod (phase `total`), the
+/// part of it that is the app's own start (`app_start`), and the phases up to
+/// the first byte of the first answer ([`PHASES`]).
 pub(crate) const COLD_START: &str = "zeroscale_activator_cold_start_seconds";
 /// Answers of ours instead of the app's, by reason.
 pub(crate) const REFUSALS: &str = "zeroscale_activator_refusals_total";
@@ -26,6 +28,7 @@ pub(crate) struct Metrics {
     wakes: Counter,
     cold_start: Histogram,
     app_start: Histogram,
+    phases: [Histogram; PHASES.len()],
     refusals: Vec<Counter>,
     full: Counter,
     not_sent: Counter,
@@ -41,6 +44,7 @@ impl Metrics {
             app_start: histogram!(COLD_START, "phase" => "app_start"),
             full: counter!(HANDBACKS, "why" => "full"),
             not_sent: counter!(HANDBACKS, "why" => "not-sent"),
+            phases: PHASES.map(|phase| histogram!(COLD_START, "phase" => phase)),
             refusals: Reason::ALL.iter().map(|reason| counter!(REFUSALS, "reason" => reason.code())).collect(),
         }
     }
@@ -55,8 +59,8 @@ impl Metrics {
     }
 
     pub(crate) fn woken(&self, wake: &Wake) {
-        self.cold_start.record(wake.total.as_secs_f64());
-        if let Some(span) = wake.app_start {
+        self.cold_start.record(wake.took().as_secs_f64());
+        if let Some(span) = wake.app_start() {
             self.app_start.record(span.as_secs_f64());
         }
     }
@@ -65,6 +69,12 @@ impl Metrics {
         match why {
             Handback::Full => self.full.increment(1),
             Handback::NotSent => self.not_sent.increment(1),
+        }
+    }
+
+    pub(crate) fn cold_start(&self, phases: &[Duration; PHASES.len()]) {
+        for (histogram, span) in self.phases.iter().zip(phases) {
+            histogram.record(span.as_secs_f64());
         }
     }
 

@@ -14,7 +14,12 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// Tells that a revision has its first request.
 pub(crate) fn poke(activator: &Activator, revision: &Revision) {
-    let stat = stat(activator, &MeterReport::ANNOUNCEMENT);
+    announce(activator, revision, &MeterReport::ANNOUNCEMENT);
+}
+
+/// Tells what cannot wait for the next report.
+pub(crate) fn announce(activator: &Activator, revision: &Revision, what: &MeterReport) {
+    let stat = stat(activator, what);
     activator.shared.stats.send(StatBatch { at: clock::now(), stats: vec![(revision.id.clone(), stat)], poke: true });
     activator.shared.poked.notify_one();
 }

@@ -1,45 +1,59 @@
 //! One live revision: who waits, which pods there are, what was counted.
 
 use crate::RevisionLoad;
+use crate::burst::Burst;
+use crate::condition::Condition;
 use crate::retire::Retirement;
+use crate::trouble::{self, Attempt, Troubled};
+use crate::wake::Wake;
 use parking_lot::{Mutex, RwLock};
 use plumbing::clock;
 use plumbing::conn::Caller;
 use plumbing::limiter::{Limiter, Permit};
-use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
+use plumbing::replay::PrefixBudget;
 use policy::admit::{Bounds, PodKey, Refused};
+use policy::eject::{self, Sign};
 use policy::pick::Rule;
 use policy::revision::{RevisionId, RevisionSpec};
 use policy::timeline::{Meter, MeterReport};
-use policy::world::{Path, PodName, RevisionView, Trouble, TroubleKind};
+use policy::wake::{self, WakeHistory};
+use policy::world::{Path, PodName, PodPhase, RevisionView};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
 
 pub(crate) struct Revision {
     pub(crate) id: RevisionId,
     pub(crate) limiter: Limiter,
     number: u64,
     retirement: Arc<Retirement>,
-    /// What is known of the sidecar of a new pod.
-    sidecars: Sidecar,
     state: RwLock<State>,
     meter: Mutex<Meter>,
-    /// Set from the first request at zero until a pod is there.
-    waking: Mutex<Option<Instant>>,
+    /// What may be kept of the bodies of its requests.
+    pub(crate) budget: PrefixBudget,
+    pub(crate) burst: Burst,
     /// The average that was reported last, as bits.
     reported: AtomicU64,
+    troubled: Troubled,
+    wakes: Mutex<Wakes>,
+}
+
+#[derive(Default)]
+struct Wakes {
+    /// Set from the first request at zero until a pod is there.
+    now: Option<Arc<Wake>>,
+    past: WakeHistory,
 }
 
 struct State {
     spec: Arc<RevisionSpec>,
     path: Path,
-    trouble: Option<Trouble>,
     without_room: bool,
+    /// Pods that start or are ready.
+    made: u32,
     /// Pods that may be chosen.
     pods: BTreeMap<PodKey, Pod>,
 }
@@ -48,33 +62,59 @@ struct State {
 pub(crate) struct Pod {
     pub(crate) name: PodName,
     pub(crate) address: SocketAddr,
+    pub(crate) condition: Arc<Condition>,
     /// True while somebody asks it for its readiness.
     doubted: bool,
     /// True while somebody asks it for a free slot.
     watched: bool,
-    /// Whose sidecar it has.
-    pub(crate) sidecar: Sidecar,
 }
 
-/// Whose sidecar a pod has: offers are made to ours alone.
+impl Pod {
+    /// True while somebody asks it for its readiness.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.doubted
+    }
+}
+
+/// How a pod is met that was not there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sidecar {
-    /// Nobody has asked.
-    Unknown,
-    /// Somebody asks, or it did not answer.
-    Asked,
-    /// Ours.
+pub(crate) enum Newcomers {
+    /// It has a sidecar of ours, and the platform has seen it ready.
     Ours,
-    /// Another.
+    /// It gets no work until it has said that it is ready, and what it is.
+    Asked,
+    /// It is taken for one of the reference.
     Stock,
 }
 
-/// A wake-up from zero.
-pub(crate) struct Wake {
-    /// From the first request to the first ready pod.
-    pub(crate) total: Duration,
-    /// The part of it that is the app's own start.
-    pub(crate) app_start: Option<Duration>,
+/// A pod that gets no new work until it has shown that it is ready.
+pub(crate) struct Doubted {
+    pub(crate) key: PodKey,
+    pub(crate) pod: Pod,
+    /// How long it is left alone first.
+    pub(crate) rest: Duration,
+}
+
+/// What a snapshot changed.
+#[derive(Default)]
+pub(crate) struct Applied {
+    /// New pods; those in doubt get no work until they have been asked.
+    pub(crate) new: Vec<(PodKey, Pod)>,
+    /// The wake-up that it ended.
+    pub(crate) woken: Option<Arc<Wake>>,
+}
+
+/// A request that has come in.
+pub(crate) struct Entered {
+    pub(crate) inside: Inside,
+    /// The first sign of load: to be told at once.
+    pub(crate) poke: bool,
+    /// It began this wake-up.
+    pub(crate) wakes: bool,
+    /// The wake-up that is under way.
+    pub(crate) wake: Option<Arc<Wake>>,
+    /// More are inside than the pods that are made can carry: to be told.
+    pub(crate) burst: bool,
 }
 
 impl Revision {
@@ -83,44 +123,42 @@ impl Revision {
         view: &RevisionView,
         number: u64,
         waiting_max: usize,
+        budget: PrefixBudget,
         retirement: &Arc<Retirement>,
-        sidecars: Sidecar,
     ) -> Revision {
         let bounds = Bounds { waiting_max, places_max: usize::MAX };
         let rule = Rule::for_limit(view.spec.container_concurrency);
         let told = retirement.clone();
         let limiter = Limiter::new(bounds, rule, Some(Box::new(move |pod| told.end(number, pod))));
-        let state = State {
-            spec: view.spec.clone(),
-            path: view.path,
-            trouble: None,
-            without_room: false,
-            pods: BTreeMap::new(),
-        };
+        let state =
+            State { spec: view.spec.clone(), path: view.path, without_room: false, made: 0, pods: BTreeMap::new() };
         Revision {
             id,
             limiter,
             number,
             retirement: retirement.clone(),
-            sidecars,
             state: RwLock::new(state),
             meter: Mutex::new(Meter::new()),
-            waking: Mutex::new(None),
             reported: AtomicU64::new(0),
+            budget,
+            burst: Burst::default(),
+            troubled: Troubled::default(),
+            wakes: Mutex::default(),
         }
     }
 
-    /// Takes in what the platform says of the revision. Returns the wake-up
-    /// that this ends, if it ends one.
-    pub(crate) fn apply(&self, view: &RevisionView) -> Option<Wake> {
+    /// Takes in what the platform says of the revision. New pods that are to be
+    /// asked wait for [`Revision::trust_again`].
+    pub(crate) fn apply(&self, view: &RevisionView, newcomers: Newcomers) -> Applied {
         let capacity = |spec: &RevisionSpec| (spec.container_concurrency > 0).then_some(spec.container_concurrency);
         let (gone, limit_changed) = {
             let mut state = self.state.write();
             let limit_changed = capacity(&state.spec) != capacity(&view.spec);
             state.spec = view.spec.clone();
             state.path = view.path;
-            state.trouble = view.trouble.clone();
             state.without_room = view.without_room > 0;
+            let made = view.pods.iter().filter(|pod| pod.phase != PodPhase::Terminating).count();
+            state.made = u32::try_from(made).unwrap_or(u32::MAX);
             let stays =
                 |pod: &Pod| view.ready_pods().any(|ready| ready.name == pod.name && ready.address == pod.address);
             let gone: Vec<(PodKey, Pod)> =
@@ -137,27 +175,53 @@ impl Revision {
                 keys.iter().for_each(|&key| admission.resize_pod(key, limit, woken));
             });
         }
-        for pod in view.ready_pods() {
-            let (name, sidecar) = (pod.name.clone(), self.sidecars);
-            self.add(Pod { name, address: pod.address, doubted: false, watched: false, sidecar }, limit);
-        }
-        self.refuse_if_troubled();
-        let first = view.ready_pods().next()?;
-        let since = self.waking.lock().take()?;
-        Some(Wake { total: since.elapsed(), app_start: first.start_took })
+        let new = view
+            .ready_pods()
+            .filter_map(|pod| {
+                let condition = Arc::new(Condition::new(newcomers == Newcomers::Ours));
+                let (name, doubted) = (pod.name.clone(), newcomers == Newcomers::Asked);
+                self.add(Pod { name, address: pod.address, condition, doubted, watched: false }, limit)
+            })
+            .collect();
+        self.take_in_trouble(view);
+        Applied { new, woken: self.follow_wake(view) }
     }
 
-    fn add(&self, pod: Pod, limit: Option<u32>) {
+    /// Adds a pod, unless it is known.
+    fn add(&self, pod: Pod, limit: Option<u32>) -> Option<(PodKey, Pod)> {
         let mut state = self.state.write();
         if state.pods.values().any(|known| known.name == pod.name) {
-            return;
+            return None;
         }
         // No slots at first, so that nobody is sent to a pod whose address is
         // not written down yet.
-        let key = self.limiter.update(|admission, woken| admission.add_pod(Some(0), woken));
-        state.pods.insert(key, pod);
+        let key = self.limiter.update(|admission, woken| {
+            let key = admission.add_pod(Some(0), woken);
+            if pod.doubted {
+                admission.suspend_pod(key);
+            }
+            key
+        });
+        state.pods.insert(key, pod.clone());
         drop(state);
         self.limiter.update(|admission, woken| admission.resize_pod(key, limit, woken));
+        Some((key, pod))
+    }
+
+    /// Notes how far a wake-up is; returns the one that has ended.
+    fn follow_wake(&self, view: &RevisionView) -> Option<Arc<Wake>> {
+        let mut wakes = self.wakes.lock();
+        let wake = wakes.now.as_ref()?;
+        let Some(first) = view.ready_pods().next() else {
+            if view.pods.iter().any(|pod| pod.phase == PodPhase::Starting) {
+                wake.ordered();
+            }
+            return None;
+        };
+        wake.ready(first.start_took);
+        let wake = wakes.now.take()?;
+        wakes.past.note(wake.took());
+        Some(wake)
     }
 
     fn remove(&self, key: PodKey, name: PodName) {
@@ -183,25 +247,38 @@ impl Revision {
         self.limiter.update(|admission, woken| admission.refuse_all(Refused::Draining, woken));
     }
 
-    fn refuse_if_troubled(&self) {
-        let why = {
-            let state = self.state.read();
-            match &state.trouble {
-                Some(trouble) if state.pods.is_empty() => refused(trouble.kind),
-                _ => return,
-            }
-        };
-        self.limiter.update(|admission, woken| admission.refuse_all(why, woken));
+    /// Refuses those who wait if no pod can be had.
+    fn take_in_trouble(&self, view: &RevisionView) {
+        let without_pods = self.state.read().pods.is_empty();
+        if let Some(kind) = self.troubled.take_in(view.trouble.as_ref().filter(|_| without_pods)) {
+            self.limiter.update(|admission, woken| admission.refuse_all(trouble::refused(kind), woken));
+        }
     }
 
-    /// Why a request cannot be held: pods cannot be started. The details name
-    /// the command and its last words, so they are for this machine only.
+    /// Why a request cannot be held: pods cannot be started.
     pub(crate) fn trouble(&self, caller: &Caller) -> Option<Refusal> {
-        let state = self.state.read();
-        let trouble = state.trouble.as_ref().filter(|_| state.pods.is_empty())?;
-        let reason = reason(trouble.kind);
-        let near = caller.ip().is_loopback();
-        Some(if near { Refusal::because(reason, trouble.text.to_string()) } else { Refusal::new(reason) })
+        self.troubled.refusal(caller)
+    }
+
+    /// The right to be held although pods cannot be started, to see whether
+    /// they can by now; one request at a time has it.
+    pub(crate) fn attempt(&self) -> Option<Attempt<'_>> {
+        self.troubled.attempt()
+    }
+
+    /// When a client that is refused now should come back.
+    pub(crate) fn retry_after(&self) -> Duration {
+        let wakes = self.wakes.lock();
+        if let Some(wake) = &wakes.now {
+            return wakes.past.retry_while_waking(wake.lasts());
+        }
+        let oldest = self.limiter.read(|admission| admission.oldest_since());
+        wake::retry_while_busy(oldest.map_or(Duration::ZERO, |since| clock::now().since(since)))
+    }
+
+    /// True while no pod is ready.
+    pub(crate) fn is_at_zero(&self) -> bool {
+        self.state.read().pods.is_empty()
     }
 
     /// True while wanted pods wait for room.
@@ -217,26 +294,19 @@ impl Revision {
         self.state.read().pods.get(&key).cloned()
     }
 
-    /// Notes that a pod is doubted. The pod, unless that was known already.
-    pub(crate) fn doubt(&self, key: PodKey) -> Option<Pod> {
+    /// Notes that a pod has failed; what to watch, when that begins its doubt.
+    /// It gets no new work then, if so many may be passed over.
+    pub(crate) fn doubt(&self, key: PodKey, sign: Sign) -> Option<Doubted> {
         let mut state = self.state.write();
-        let pod = state.pods.get_mut(&key).filter(|pod| !pod.doubted)?;
-        pod.doubted = true;
-        Some(pod.clone())
-    }
-
-    /// Notes that somebody asks for the sidecar of a pod. True when nobody did.
-    pub(crate) fn ask_for_sidecar(&self, key: PodKey) -> bool {
-        let mut state = self.state.write();
-        let pod = state.pods.get_mut(&key).filter(|pod| pod.sidecar == Sidecar::Unknown);
-        pod.map(|pod| pod.sidecar = Sidecar::Asked).is_some()
-    }
-
-    /// What a pod's sidecar turned out to be.
-    pub(crate) fn learn_sidecar(&self, key: PodKey, sidecar: Sidecar) {
-        if let Some(pod) = self.state.write().pods.get_mut(&key) {
-            pod.sidecar = sidecar;
+        let pod = state.pods.get_mut(&key)?;
+        let failures = pod.condition.failed();
+        if pod.doubted {
+            return None;
         }
+        // One that handed a request back is out already.
+        let out = self.limiter.update(|admission, _| admission.eject_pod(key, sign) || admission.is_suspended(key));
+        pod.doubted = out;
+        out.then(|| Doubted { key, pod: pod.clone(), rest: eject::rest(sign, failures) })
     }
 
     /// Ends [`Revision::doubt`].
@@ -283,30 +353,51 @@ impl Revision {
         if direct { self.limiter.take_beyond_limit() } else { None }
     }
 
-    /// Counts a request until the guard is dropped. The second value is true
-    /// when it is the first sign of load, to be told at once.
-    pub(crate) fn enter(self: &Arc<Self>) -> (Inside, bool) {
-        let poke = self.meter.lock().enter(clock::now());
-        (Inside { revision: self.clone() }, poke)
+    /// Counts a request until the guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
+        let (poke, inside) = {
+            let mut meter = self.meter.lock();
+            (meter.enter(clock::now()), meter.in_progress())
+        };
+        let (at_zero, burst) = {
+            let state = self.state.read();
+            (state.pods.is_empty(), self.burst.begins(inside, state.made, &state.spec))
+        };
+        let (wakes, wake) = if at_zero { self.begin_wake() } else { (false, None) };
+        Entered { inside: Inside { revision: self.clone() }, poke, wakes, wake, burst }
     }
 
-    /// Notes the beginning of a wake-up. True when none was under way.
-    pub(crate) fn begin_wake(&self) -> bool {
-        if !self.state.read().pods.is_empty() {
-            return false;
-        }
-        let mut waking = self.waking.lock();
-        let first = waking.is_none();
-        waking.get_or_insert_with(Instant::now);
-        first
+    /// Would the next request begin a wake-up?
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.state.read().pods.is_empty() && self.wakes.lock().now.is_none()
     }
 
-    pub(crate) fn is_waking(&self) -> bool {
-        self.waking.lock().is_some()
+    /// The wake-up that is under way, and whether it begins here.
+    fn begin_wake(&self) -> (bool, Option<Arc<Wake>>) {
+        let mut wakes = self.wakes.lock();
+        let begins = wakes.now.is_none();
+        let wake = wakes.now.get_or_insert_with(|| Arc::new(Wake::begin()));
+        (begins, Some(wake.clone()))
+    }
+
+    /// Is there more to tell of a burst that goes on?
+    pub(crate) fn burst_begins(&self) -> bool {
+        let inside = self.meter.lock().in_progress();
+        let state = self.state.read();
+        self.burst.begins(inside, state.made, &state.spec)
+    }
+
+    /// What is in progress and was not told yet, and how much it is in all.
+    pub(crate) fn announce(&self) -> Option<(MeterReport, u32)> {
+        let mut meter = self.meter.lock();
+        let told = meter.announce(clock::now())?;
+        Some((told, meter.in_progress()))
     }
 
     pub(crate) fn tick(&self) -> Option<MeterReport> {
-        let report = self.meter.lock().tick(clock::now());
+        let mut meter = self.meter.lock();
+        let report = meter.tick(clock::now());
+        self.burst.reported(meter.in_progress());
         let average = report.as_ref().map_or(0.0, |report| report.average_concurrency);
         self.reported.store(average.to_bits(), Ordering::Relaxed);
         report
@@ -324,20 +415,6 @@ impl Revision {
             oldest_held_since: admission.oldest_since(),
             in_flight: admission.running(),
         })
-    }
-}
-
-fn refused(kind: TroubleKind) -> Refused {
-    match kind {
-        TroubleKind::StartFailed => Refused::StartFailed,
-        TroubleKind::StartTimeout => Refused::StartTimeout,
-    }
-}
-
-fn reason(kind: TroubleKind) -> Reason {
-    match kind {
-        TroubleKind::StartFailed => Reason::StartFailed,
-        TroubleKind::StartTimeout => Reason::StartTimeout,
     }
 }
 

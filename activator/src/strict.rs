@@ -3,11 +3,9 @@
 
 use http::{Response, StatusCode};
 use plumbing::body::Body;
-use plumbing::deadline::Limits;
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use std::borrow::Cow;
-use std::future::Future;
 use std::time::Duration;
 
 /// How long a pod that has been told `Expect: 100-continue` may take to ask
@@ -32,18 +30,6 @@ pub(crate) fn answer(refusal: Refusal) -> Response<Body> {
             Refusal { reason, text: Cow::Borrowed(TIMEOUT_TEXT), retry_after: None, ..refusal }.response()
         }
         _ => refusal.response(),
-    }
-}
-
-/// Waits for a slot within the request's limits, where they count already.
-pub(crate) async fn within<T>(
-    limits: Option<&mut Limits>,
-    slot: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
-    let Some(limits) = limits else { return slot.await };
-    tokio::select! {
-        granted = slot => granted,
-        reason = limits.passed() => Err(timed_out(reason)),
     }
 }
 

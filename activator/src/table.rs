@@ -2,14 +2,18 @@
 
 use crate::Activator;
 use crate::retire::Retirement;
-use crate::revision::{Revision, Sidecar};
+use crate::revision::{Applied, Doubted, Newcomers, Revision};
+use crate::suspect;
 use arc_swap::ArcSwap;
 use plumbing::head::Head;
+use plumbing::worker::Workers;
+use policy::compat::Compat;
 use policy::revision::RevisionId;
 use policy::world::{Routes, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
 
 pub(crate) struct Table {
@@ -48,28 +52,39 @@ impl Table {
     }
 
     /// Takes a snapshot in. Only [`follow`] calls it, so there is one writer.
-    fn apply(&self, snapshot: &Snapshot, activator: &Activator) {
+    fn apply(&self, snapshot: &Snapshot, activator: &Activator, workers: &Workers) {
         let before = self.current.load_full();
         let mut revisions = HashMap::with_capacity(snapshot.revisions.len());
         for (id, view) in &snapshot.revisions {
             let revision = before.revisions.get(id).cloned().unwrap_or_else(|| {
                 let number = self.next_number.fetch_add(1, Ordering::Relaxed);
                 let waiting_max = activator.shared.config.held_per_revision_max;
-                let config = &activator.shared.config;
-                // On a machine of its own all sidecars are ours.
-                let sidecars = if config.cluster.is_some() { Sidecar::Unknown } else { Sidecar::Ours };
-                Arc::new(Revision::new(id.clone(), view, number, waiting_max, &self.retirement, sidecars))
+                let budget = activator.shared.budget.part(activator.shared.config.held_bytes_per_revision_max);
+                Arc::new(Revision::new(id.clone(), view, number, waiting_max, budget, &self.retirement))
             });
             revisions.insert(id.clone(), revision);
         }
         let live: Vec<(Arc<Revision>, _)> =
             snapshot.revisions.iter().filter_map(|(id, view)| Some((revisions.get(id)?.clone(), view))).collect();
         self.current.store(Arc::new(Contents { revisions, routes: snapshot.routes.clone() }));
+        let config = &activator.shared.config;
+        let newcomers = match config.cluster {
+            // On a machine of its own all sidecars are ours.
+            None => Newcomers::Ours,
+            Some(_) if config.compat == Compat::Strict => Newcomers::Stock,
+            Some(_) => Newcomers::Asked,
+        };
         for (revision, view) in live {
-            if let Some(wake) = revision.apply(view) {
+            let Applied { new, woken } = revision.apply(view, newcomers);
+            for (key, pod) in new.into_iter().filter(|(_, pod)| pod.is_doubted()) {
+                let worker = workers.least_busy().clone();
+                let asked = Doubted { key, pod, rest: Duration::ZERO };
+                worker.clone().spawn(suspect::watch(revision.clone(), asked, worker));
+            }
+            if let Some(wake) = woken {
                 activator.shared.metrics.woken(&wake);
-                let app_ms = wake.app_start.map(|span| span.as_millis() as u64);
-                tracing::info!(revision = %revision.id, took_ms = wake.total.as_millis() as u64, app_ms, "woke up");
+                let app_ms = wake.app_start().map(|span| span.as_millis() as u64);
+                tracing::info!(revision = %revision.id, took_ms = wake.took().as_millis() as u64, app_ms, "woke up");
             }
         }
         for (id, revision) in &before.revisions {
@@ -82,10 +97,10 @@ impl Table {
 }
 
 /// Follows the platform until it ends.
-pub(crate) async fn follow(activator: Activator, mut world: watch::Receiver<Arc<Snapshot>>) {
+pub(crate) async fn follow(activator: Activator, mut world: watch::Receiver<Arc<Snapshot>>, workers: Workers) {
     loop {
         let snapshot = world.borrow_and_update().clone();
-        activator.shared.table.apply(&snapshot, &activator);
+        activator.shared.table.apply(&snapshot, &activator, &workers);
         if world.changed().await.is_err() {
             return;
         }

@@ -4,6 +4,8 @@
 use crate::Activator;
 use crate::full;
 use crate::revision::Revision;
+use crate::strict;
+use crate::trouble::ATTEMPT_MAX;
 use http::StatusCode;
 use plumbing::conn::Caller;
 use plumbing::limiter::{Asked, Permit, Waiting};
@@ -26,8 +28,8 @@ pub(crate) struct Waiter<'a> {
     pub(crate) caller: &'a Caller,
     /// Its body, if it has one.
     pub(crate) body: Option<&'a Kept>,
-    /// When it has waited long enough.
-    pub(crate) until: Instant,
+    /// When it has waited long enough, and by which limit.
+    pub(crate) until: (Instant, Reason),
 }
 
 impl Waiter<'_> {
@@ -42,14 +44,20 @@ impl Waiter<'_> {
 
     /// Waits at a place that is taken already.
     pub(crate) async fn wait(&self, waiting: Waiting) -> Result<Permit, Refusal> {
-        if let Some(trouble) = self.revision.trouble(self.caller) {
-            return Err(trouble);
-        }
+        // One at a time is held although pods cannot be started.
+        let attempt = match self.revision.trouble(self.caller) {
+            Some(trouble) => Some(self.revision.attempt().ok_or(trouble)?),
+            None => None,
+        };
+        let until = match attempt {
+            Some(_) => self.until.0.min(Instant::now() + ATTEMPT_MAX),
+            None => self.until.0,
+        };
         let held = &self.activator.shared.held;
         let _held = Held::take(held, self.activator.shared.config.held_max).ok_or(Refusal::new(Reason::QueueFull))?;
         full::look_out(self.revision, &self.caller.worker);
         let mut waiting = pin!(waiting);
-        let mut too_late = pin!(self.caller.worker.wheel().sleep_until(self.until));
+        let mut too_late = pin!(self.caller.worker.wheel().sleep_until(until));
         let mut client_gone = pin!(self.client_gone());
         std::future::poll_fn(|cx| {
             if let Poll::Ready(outcome) = waiting.as_mut().poll(cx) {
@@ -75,12 +83,20 @@ impl Waiter<'_> {
     }
 
     fn too_late(&self) -> Refusal {
-        let no_room = self.revision.is_without_room();
-        let refusal = Refusal::new(if no_room { Reason::NoRoom } else { Reason::WaitTimeout });
-        match self.activator.shared.config.compat {
-            Compat::Better => refusal,
-            Compat::Strict => refusal.with_status(StatusCode::GATEWAY_TIMEOUT),
+        if let Some(trouble) = self.revision.trouble(self.caller) {
+            return trouble;
         }
+        let strict = self.activator.shared.config.compat == Compat::Strict;
+        let refusal = match self.until.1 {
+            Reason::WaitTimeout if self.revision.is_without_room() => Refusal::new(Reason::NoRoom),
+            Reason::WaitTimeout if self.revision.is_at_zero() => {
+                Refusal::because(Reason::WaitTimeout, "no instance became ready within the wait limit")
+            }
+            Reason::WaitTimeout => Refusal::new(Reason::WaitTimeout),
+            // A limit of the app, to which the wait is charged.
+            reason => return strict::timed_out(reason),
+        };
+        if strict { refusal.with_status(StatusCode::GATEWAY_TIMEOUT) } else { refusal }
     }
 
     fn refusal(&self, why: Refused) -> Refusal {

@@ -71,9 +71,11 @@ impl Decider {
         }
     }
 
-    /// True when load at zero asks for a decision at once.
-    pub(crate) fn is_poked_by(&self, average_concurrency: f64) -> bool {
-        self.status.poke(average_concurrency, self.compat)
+    /// True when a report asks for a decision at once: there is load at zero,
+    /// or `urgent`ly more of it than the pods ordered so far can carry.
+    pub(crate) fn is_poked_by(&self, average_concurrency: f64, urgent: bool) -> bool {
+        let burst = urgent && self.compat == Compat::Better && average_concurrency > 0.0;
+        burst || self.status.poke(average_concurrency, self.compat)
     }
 
     /// Decides, and says what to order. The same order again and again is

@@ -105,7 +105,7 @@ impl Autoscaler {
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
             decider.record(batch.at, stat);
-            if decider.is_poked_by(stat.average_concurrency) {
+            if decider.is_poked_by(stat.average_concurrency, batch.poke) {
                 orders.extend(decider.evaluate(now));
             }
         }

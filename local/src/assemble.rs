@@ -130,6 +130,10 @@ fn activator_config(settings: &Settings) -> activator::Config {
     let mut config = activator::Config::new("activator", settings.trust.clone());
     config.held_per_revision_max = settings.held_max;
     config.held_max = settings.held_all_max;
+    config.held_bytes_per_revision_max = settings.held_mib_max.saturating_mul(1 << 20);
+    config.held_bytes_max = settings.held_mib_all_max.saturating_mul(1 << 20);
+    config.charge_wait = settings.charge_wait;
+    config.wakes_per_caller_max = settings.wakes_per_caller;
     config.wait_max = settings.wait_limit;
     config.compat = settings.compat;
     // What waits or is upgraded when the time is over is told so.

@@ -149,6 +149,18 @@ pub(crate) struct RunFlags {
     /// Requests held in all
     #[arg(long, value_name = "N", default_value_t = 20_000, help_heading = "Requests")]
     pub(crate) held_all_max: usize,
+    /// MiB of bodies kept of requests held for this service
+    #[arg(long, value_name = "MIB", default_value_t = 32, help_heading = "Requests")]
+    pub(crate) held_mib_max: usize,
+    /// MiB of bodies kept of held requests in all
+    #[arg(long, value_name = "MIB", default_value_t = 64, help_heading = "Requests")]
+    pub(crate) held_mib_all_max: usize,
+    /// Count the wait for an instance toward the limits of a request, as Knative does
+    #[arg(long, help_heading = "Requests")]
+    pub(crate) charge_wait: bool,
+    /// Times per second that one caller may wake a service [default: no bound]
+    #[arg(long, value_name = "N", help_heading = "Requests")]
+    pub(crate) wakes_per_caller: Option<u32>,
     /// Address ranges whose X-Forwarded-* headers are believed (comma-separated) [default: none]
     #[arg(long, value_name = "CIDRS", env = "ZEROSCALE_TRUSTED_PROXIES", help_heading = "Requests")]
     pub(crate) trusted_proxies: Option<String>,

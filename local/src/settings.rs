@@ -33,6 +33,10 @@ pub(crate) struct Settings {
     pub(crate) wait_limit: Duration,
     pub(crate) held_max: usize,
     pub(crate) held_all_max: usize,
+    pub(crate) held_mib_max: usize,
+    pub(crate) held_mib_all_max: usize,
+    pub(crate) charge_wait: bool,
+    pub(crate) wakes_per_caller: Option<u32>,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) workers: usize,
 }
@@ -71,6 +75,10 @@ pub(crate) fn of_run(flags: &RunFlags) -> Result<Settings, Vec<Fault>> {
         wait_limit: flags.wait_limit,
         held_max: flags.held_max,
         held_all_max: flags.held_all_max,
+        held_mib_max: flags.held_mib_max,
+        held_mib_all_max: flags.held_mib_all_max,
+        charge_wait: flags.charge_wait,
+        wakes_per_caller: flags.wakes_per_caller,
         shutdown_timeout: flags.shutdown_timeout,
         workers: flags.workers.unwrap_or(cores.min(4)),
     })
@@ -215,6 +223,9 @@ fn check_times(flags: &RunFlags, faults: &mut Vec<Fault>) {
     }
     if flags.readiness_path.as_deref().is_some_and(|path| !path.starts_with('/')) {
         faults.push("--readiness-path: must begin with /".to_owned());
+    }
+    if flags.wakes_per_caller == Some(0) {
+        faults.push("--wakes-per-caller: must be at least 1; leave it out for no bound".to_owned());
     }
     if flags.workers == Some(0) {
         faults.push("--workers: must be at least 1".to_owned());

@@ -9,7 +9,7 @@ const SLACK: u32 = 10;
 
 #[tokio::test]
 async fn a_burst_at_zero_is_served_one_at_a_time_by_all_the_pods_there_may_be() {
-    let size = burst::Size { requests: 100, pods: 4, work: Duration::from_millis(50), slack: SLACK };
+    let size = burst::Size { requests: 100, pods: 10, work: Duration::from_millis(50), slack: SLACK };
     burst::run(size).await.unwrap().assert();
 }
 

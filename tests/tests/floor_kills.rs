@@ -2,6 +2,7 @@
 //! `kills` at a reduced size).
 
 use std::time::Duration;
+use tests::floor::trial::crashes::{self, Size};
 use tests::floor::trial::kills;
 use tests::floor::trial::orphans::{self, End};
 
@@ -11,6 +12,14 @@ const SLACK: u32 = 10;
 #[tokio::test]
 async fn a_killed_app_loses_what_it_had_in_its_hands_and_nothing_that_was_held() {
     kills::app(2, 10, SLACK).await.unwrap().assert();
+}
+
+#[tokio::test]
+async fn apps_killed_under_load_lose_what_they_had_in_their_hands_and_nothing_else() {
+    for pods in [3, 1] {
+        let size = Size { pods, rate: 200, time: Duration::from_secs(6), kills: 3, slack: SLACK };
+        crashes::run(size).await.unwrap().assert();
+    }
 }
 
 #[tokio::test]

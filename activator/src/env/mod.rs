@@ -181,16 +181,18 @@ fn trust(env: &mut Env, compat: Compat) -> Trust {
 }
 
 fn bounds(env: &mut Env, config: &mut Config) {
-    let mut number = |name| env.own_form::<usize>(name, "number");
-    if let Some(most) = number("ZEROSCALE_HELD_MAX") {
-        config.held_per_revision_max = most;
+    for (name, bound) in [
+        ("ZEROSCALE_HELD_MAX", &mut config.held_per_revision_max),
+        ("ZEROSCALE_HELD_ALL_MAX", &mut config.held_max),
+        ("ZEROSCALE_HELD_BYTES_MAX", &mut config.held_bytes_per_revision_max),
+        ("ZEROSCALE_HELD_BYTES_ALL_MAX", &mut config.held_bytes_max),
+    ] {
+        if let Some(most) = env.own_form::<usize>(name, "number") {
+            *bound = most;
+        }
     }
-    if let Some(most) = number("ZEROSCALE_HELD_ALL_MAX") {
-        config.held_max = most;
-    }
-    if let Some(most) = number("ZEROSCALE_HELD_BYTES_MAX") {
-        config.held_bytes_max = most;
-    }
+    config.wakes_per_caller_max = env.own_form::<u32>("ZEROSCALE_WAKES_PER_CALLER", "number");
+    config.charge_wait = env.flag("ZEROSCALE_CHARGE_WAIT");
     if let Some(limit) = env.duration("ZEROSCALE_WAIT_LIMIT") {
         config.wait_max = limit;
     }

@@ -97,6 +97,9 @@ fn our_own_settings_are_read() {
         ("ZEROSCALE_CERT_DIR", "/certs"),
         ("ACTIVATOR_TLS_MIN_VERSION", "1.2"),
         ("ZEROSCALE_HELD_MAX", "5"),
+        ("ZEROSCALE_HELD_BYTES_ALL_MAX", "70000"),
+        ("ZEROSCALE_CHARGE_WAIT", "true"),
+        ("ZEROSCALE_WAKES_PER_CALLER", "9"),
         ("ZEROSCALE_WAIT_LIMIT", "7s"),
         ("ZEROSCALE_TRACE_CONTEXT", "continue"),
         ("ZEROSCALE_POD_ADDRESSABILITY", "true"),
@@ -111,6 +114,8 @@ fn our_own_settings_are_read() {
     let cluster = Cluster { domain: "c.example".into(), passthrough: true, traces: Traces::Unsampled };
     assert_eq!(settings.config.cluster, Some(cluster));
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
+    assert_eq!((settings.config.held_bytes_max, settings.config.charge_wait), (70_000, true));
+    assert_eq!(settings.config.wakes_per_caller_max, Some(9));
     assert_eq!(settings.tls.map(|tls| tls.min), Some(tls::Version::Tls12));
     assert_eq!((settings.ports.metrics, settings.ports.http), (None, 0));
     let ours = with(&[("ZEROSCALE_AUTOSCALER", "grpc://autoscaler:9000")], &[]).map(|settings| settings.autoscaler);

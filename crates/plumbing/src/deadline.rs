@@ -21,13 +21,17 @@ pub struct Limits {
 impl Limits {
     /// Starts the limits.
     pub fn start(wheel: &Wheel, timeouts: &Timeouts) -> Limits {
-        let now = Instant::now();
+        Limits::since(wheel, timeouts, Instant::now())
+    }
+
+    /// Limits that began before.
+    pub fn since(wheel: &Wheel, timeouts: &Timeouts, began: Instant) -> Limits {
         let mut limits = Limits {
-            total: now + timeouts.total,
-            first_byte: timeouts.response_start.map(|span| now + span),
+            total: began + timeouts.total,
+            first_byte: timeouts.response_start.map(|span| began + span),
             idle: timeouts.idle,
-            last_write: now,
-            sleep: wheel.sleep_until(now),
+            last_write: began,
+            sleep: wheel.sleep_until(began),
         };
         limits.sleep.reset(limits.next().0);
         limits
@@ -70,7 +74,8 @@ impl Limits {
         std::future::poll_fn(|cx| self.poll_passed(cx)).await
     }
 
-    fn next(&self) -> (Instant, Reason) {
+    /// The limit that passes next, and when, if nothing goes to the client.
+    pub fn next(&self) -> (Instant, Reason) {
         let mut next = (self.total, Reason::TotalTimeout);
         if let Some(at) = self.first_byte.filter(|at| *at < next.0) {
             next = (at, Reason::FirstByteTimeout);

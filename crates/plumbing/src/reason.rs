@@ -64,6 +64,8 @@ reasons! {
     UpgradeTimeout = "upgrade_timeout", GATEWAY_TIMEOUT;
     /// The revision was removed while the request waited.
     RevisionRemoved = "revision_removed", SERVICE_UNAVAILABLE;
+    /// The caller wakes services more often than it may.
+    WakeLimited = "wake_limited", TOO_MANY_REQUESTS;
     /// The client left; only in the log.
     ClientGone = "client_gone", BAD_REQUEST;
 }

@@ -115,6 +115,7 @@ pub(crate) fn default_text(reason: Reason) -> &'static str {
         Reason::NoRoom => "no room for another instance",
         Reason::UpgradeTimeout => "the connection lived longer than it may",
         Reason::RevisionRemoved => "the service was removed",
+        Reason::WakeLimited => "too many services woken by this caller",
         Reason::ClientGone => "the client left",
     }
 }
@@ -129,7 +130,8 @@ fn default_retry(reason: Reason) -> Option<Duration> {
         | Reason::NoRoom
         | Reason::Draining
         | Reason::StartFailed
-        | Reason::StartTimeout => Some(Duration::from_secs(1)),
+        | Reason::StartTimeout
+        | Reason::WakeLimited => Some(Duration::from_secs(1)),
         _ => None,
     }
 }

@@ -19,17 +19,24 @@ use std::task::{Context, Poll};
 /// Bytes of a body that are kept, so that it can be sent again.
 pub const PREFIX_BYTES_MAX: usize = 16 * 1024;
 
-/// Memory that all kept prefixes of a process may take. Clones share it.
+/// Memory that kept prefixes may take. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PrefixBudget {
     used: Arc<AtomicUsize>,
     bytes_max: usize,
+    /// A larger one that it is a part of.
+    whole: Option<Arc<PrefixBudget>>,
 }
 
 impl PrefixBudget {
     /// With a limit in bytes (default of the local floor: 64 MiB).
     pub fn new(bytes_max: usize) -> PrefixBudget {
-        PrefixBudget { used: Arc::new(AtomicUsize::new(0)), bytes_max }
+        PrefixBudget { used: Arc::default(), bytes_max, whole: None }
+    }
+
+    /// A part of it with a limit of its own: what is taken counts in both.
+    pub fn part(&self, bytes_max: usize) -> PrefixBudget {
+        PrefixBudget { used: Arc::default(), bytes_max, whole: Some(Arc::new(self.clone())) }
     }
 
     /// Bytes in use.
@@ -39,15 +46,19 @@ impl PrefixBudget {
 
     fn take(&self, bytes: usize) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > self.bytes_max {
-            self.give(bytes);
-            return false;
+        let fits = before.saturating_add(bytes) <= self.bytes_max;
+        if fits && self.whole.as_ref().is_none_or(|whole| whole.take(bytes)) {
+            return true;
         }
-        true
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        false
     }
 
     fn give(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.give(bytes);
+        }
     }
 }
 
@@ -104,6 +115,16 @@ impl Kept {
             budget: budget.clone(),
         };
         Kept { shared: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Counts what is kept from now on in `budget`; to be called before the
+    /// first byte is kept.
+    pub fn charge_to(&self, budget: &PrefixBudget) {
+        let mut state = self.shared.lock();
+        debug_assert_eq!(state.kept_bytes, 0, "nothing is kept yet");
+        if state.kept_bytes == 0 {
+            state.budget = budget.clone();
+        }
     }
 
     /// Reads ahead. Ready once nothing more is to be read for now; an error
@@ -246,5 +267,22 @@ impl View {
 
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.kept.shared.lock().hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_counts_in_the_whole_and_neither_goes_beyond_its_limit() {
+        let whole = PrefixBudget::new(10);
+        let (a, b) = (whole.part(6), whole.part(6));
+        assert!(a.take(6) && !a.take(1), "the part is used up");
+        assert!(!b.take(5) && b.take(4), "so is the whole");
+        assert_eq!((a.used(), b.used(), whole.used()), (6, 4, 10));
+        a.give(6);
+        b.give(4);
+        assert_eq!((a.used(), b.used(), whole.used()), (0, 0, 0));
     }
 }

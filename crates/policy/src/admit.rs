@@ -13,6 +13,7 @@
 //!   [`Admission::release`], or [`Admission::abandon`] when its waiter left
 //!   before claiming it.
 
+use crate::eject::{Sign, may_eject};
 use crate::list::{Arena, Key, List};
 use crate::moment::Moment;
 use crate::pick::{Candidate, Rule, pick};
@@ -195,6 +196,25 @@ impl Admission {
         if let Some(state) = self.pods.get_mut(pod.0) {
             state.suspended = true;
         }
+    }
+
+    /// Does [`Admission::suspend_pod`] where so many of the pods may be out on
+    /// that sign. False where not; also for a pod that is out already.
+    pub fn eject_pod(&mut self, pod: PodKey, sign: Sign) -> bool {
+        let out = self.order.iter().filter_map(|key| self.pods.get(key.0)).filter(|pod| pod.suspended).count();
+        let may = may_eject(sign, self.order.len(), out);
+        match self.pods.get_mut(pod.0) {
+            Some(state) if may && !state.suspended => {
+                state.suspended = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// True while a pod gets no new work.
+    pub fn is_suspended(&self, pod: PodKey) -> bool {
+        self.pods.get(pod.0).is_some_and(|pod| pod.suspended)
     }
 
     /// Ends [`Admission::suspend_pod`].

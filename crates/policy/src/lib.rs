@@ -10,10 +10,11 @@
 //! | a revision, its limits | [`revision`] |
 //! | what is, what is wanted | [`world`] |
 //! | one second of load | [`stat`], [`timeline`] |
-//! | who may go to which pod | [`admit`], [`pick`], over [`list`] |
+//! | who may go to which pod | [`admit`], [`pick`], [`eject`], over [`list`] |
 //! | which pods are an activator's | [`endpoints`], [`backends`], [`assign`] |
 //! | which pods of a revision answer | [`probing`] |
 //! | which activators serve a revision | [`subset`], [`names`] |
+//! | how long a wake-up takes | [`wake`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
@@ -30,6 +31,7 @@ pub mod compat;
 pub mod decider;
 pub mod drain;
 pub mod duration;
+pub mod eject;
 pub mod endpoints;
 pub mod limit;
 pub mod list;
@@ -44,6 +46,7 @@ pub mod scale;
 pub mod stat;
 pub mod subset;
 pub mod timeline;
+pub mod wake;
 pub mod window;
 pub mod world;
 pub mod zero;

@@ -26,6 +26,7 @@ pub struct StatBatch {
     pub at: Moment,
     /// One entry for each revision and reporter.
     pub stats: Vec<(RevisionId, Stat)>,
-    /// True when this is the first sign of load at zero: decide at once.
+    /// True when this is the first sign of load at zero, or of more than was
+    /// ordered pods for: decide at once.
     pub poke: bool,
 }

@@ -201,8 +201,14 @@ pub struct Meter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tracked {
     timeline: Timeline,
-    /// True until the announced request has been subtracted.
-    announced: bool,
+    /// What was announced since the last tick, to be subtracted at the next.
+    announced: Announced,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Announced {
+    inside: u32,
+    arrived: u64,
 }
 
 impl Meter {
@@ -216,7 +222,8 @@ impl Meter {
     #[must_use = "true means that the autoscaler has to be told now"]
     pub fn enter(&mut self, now: Moment) -> bool {
         let first = self.tracked.is_none();
-        let tracked = self.tracked.get_or_insert_with(|| Tracked { timeline: Timeline::new(now), announced: true });
+        let announced = Announced { inside: 1, arrived: 1 };
+        let tracked = self.tracked.get_or_insert_with(|| Tracked { timeline: Timeline::new(now), announced });
         tracked.timeline.enter(now, Kind::Direct);
         first
     }
@@ -234,20 +241,37 @@ impl Meter {
         self.tracked.as_ref().map_or(0, |tracked| tracked.timeline.in_progress())
     }
 
+    /// What is in progress beyond what was announced since the last tick, to
+    /// be told before the next one; `None` when all is known.
+    pub fn announce(&mut self, now: Moment) -> Option<MeterReport> {
+        let tracked = self.tracked.as_mut()?;
+        tracked.timeline.advance(now);
+        let all = Announced { inside: tracked.timeline.in_progress(), arrived: tracked.timeline.all.arrived };
+        let before = tracked.announced;
+        if all.inside <= before.inside {
+            return None;
+        }
+        tracked.announced = all;
+        Some(MeterReport {
+            average_concurrency: f64::from(all.inside - before.inside),
+            request_count: all.arrived.saturating_sub(before.arrived) as f64,
+            drop: false,
+        })
+    }
+
     /// What to report at a tick, each second; `None` when there is nothing to
     /// say. An idle revision is reported once with zeros, then no more.
     pub fn tick(&mut self, now: Moment) -> Option<MeterReport> {
         let tracked = self.tracked.as_mut()?;
         let report = tracked.timeline.report(now);
-        let told = std::mem::take(&mut tracked.announced).then_some(MeterReport::ANNOUNCEMENT);
-        let (concurrency, count) = told.map_or((0.0, 0.0), |told| (told.average_concurrency, told.request_count));
+        let told = std::mem::take(&mut tracked.announced);
         let drop = report.average_concurrency == 0.0 && tracked.timeline.in_progress() == 0;
         if drop {
             self.tracked = None;
         }
         Some(MeterReport {
-            average_concurrency: (report.average_concurrency - concurrency).max(0.0),
-            request_count: report.request_count - count,
+            average_concurrency: (report.average_concurrency - f64::from(told.inside)).max(0.0),
+            request_count: report.request_count - told.arrived as f64,
             drop,
         })
     }
@@ -351,6 +375,26 @@ mod tests {
         assert_eq!((first.average_concurrency, first.request_count), (1.0, 1.0));
         let second = meter.tick(ms(2000)).unwrap();
         assert_eq!((second.average_concurrency, second.request_count), (2.0, 0.0));
+    }
+
+    #[test]
+    fn a_crowd_is_announced_as_it_grows_and_then_subtracted() {
+        let mut meter = Meter::new();
+        assert_eq!(meter.announce(ms(0)), None);
+        let first = meter.enter(ms(0));
+        assert!(first && meter.announce(ms(1)).is_none(), "the first one is known");
+        (0..9).for_each(|n| assert!(!meter.enter(ms(n))));
+        let told = meter.announce(ms(10)).unwrap();
+        assert_eq!((told.average_concurrency, told.request_count), (9.0, 9.0));
+        assert_eq!(meter.announce(ms(11)), None);
+        let report = meter.tick(ms(1000)).unwrap();
+        assert_eq!((report.average_concurrency, report.request_count), (0.0, 0.0));
+        // In the next second they are in progress still, and one more comes.
+        let _ = meter.enter(ms(1000));
+        let told = meter.announce(ms(1010)).unwrap();
+        assert_eq!((told.average_concurrency, told.request_count), (11.0, 1.0));
+        let report = meter.tick(ms(2000)).unwrap();
+        assert_eq!((report.average_concurrency, report.request_count), (0.0, 0.0));
     }
 
     #[test]

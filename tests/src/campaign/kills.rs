@@ -2,7 +2,7 @@
 
 use super::report::{NO_SLACK, table};
 use super::{Arguments, Failure, Tally};
-use crate::floor::trial::{kills, orphans};
+use crate::floor::trial::{crashes, kills, orphans};
 use std::io::Write;
 use std::time::Duration;
 
@@ -14,6 +14,10 @@ pub(super) fn run(mut arguments: Arguments, out: &mut dyn Write) -> Result<Tally
     arguments.finish()?;
     let mut tally = Tally::default();
     table("kill -9 of the app", kills::app(4, 40, NO_SLACK), &mut tally, out)?;
+    for pods in [3, 1] {
+        let size = crashes::Size { pods, rate: 200, time: Duration::from_secs(20), kills: 3, slack: NO_SLACK };
+        table(&format!("kill -9 of apps under load, pods: {pods}"), crashes::run(size), &mut tally, out)?;
+    }
     table("kill -9 of zeroscale", kills::zeroscale(NO_SLACK), &mut tally, out)?;
     table("kill -9 of the guard", kills::guard(NO_SLACK), &mut tally, out)?;
     for end in [orphans::End::ScaleDown, orphans::End::Term, orphans::End::Kill] {

@@ -55,13 +55,17 @@ pub(super) struct PodTask {
     pub(super) shared: Arc<Shared>,
     pub(super) wish: watch::Receiver<Wish>,
     pub(super) notes: mpsc::Sender<Told>,
-    /// Starts in a row that came to nothing.
+    /// Processes in a row that failed, ready for a while or not: the next one
+    /// waits the longer for it.
     pub(super) failures: u32,
+    /// Those in a row that were not ready, or only for a moment.
+    pub(super) failed_starts: u32,
 }
 
-/// So many crashes in a row, none of them after being ready for long, are
-/// trouble worth telling.
+/// So many crashes in a row at the start are trouble worth telling. An app that
+/// was ready for longer than a moment can be started: requests wait for it.
 const CRASHES: u32 = 3;
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// Why a process does not run on.
 enum Cut {
@@ -97,11 +101,13 @@ impl PodTask {
             }
         };
         let mut seat = None;
+        let mut was_ready = false;
         let cut = match self.start_up(&mut launched).await {
             Err(cut) => cut,
             Ok((start_took, given)) => {
                 let ready_since = Instant::now();
                 let cut = self.while_ready(&mut launched, seat.insert(given), start_took).await;
+                was_ready = ready_since.elapsed() >= MOMENT;
                 if ready_since.elapsed() >= self.shared.backoff.reset_after {
                     self.failures = 0;
                 }
@@ -116,7 +122,7 @@ impl PodTask {
             Cut::Ended(end) => {
                 self.note(Note::Lost).await;
                 drop(seat);
-                self.crashed(launched, end).await;
+                self.crashed(launched, end, was_ready).await;
             }
             Cut::Useless(failure) => {
                 self.note(Note::Lost).await;
@@ -224,7 +230,7 @@ impl PodTask {
         }
     }
 
-    async fn crashed(&mut self, mut launched: Launched, end: End) {
+    async fn crashed(&mut self, mut launched: Launched, end: End, was_ready: bool) {
         let kind = TroubleKind::StartFailed;
         let exit = match end {
             End::Failed(text) => {
@@ -245,8 +251,9 @@ impl PodTask {
         let text = format!("`{command}` {exit} after {ran:.1?}{last_words}");
         warn!(pod = %self.name, "{text}");
         self.failures = self.failures.saturating_add(1);
-        if self.failures >= CRASHES {
-            let text = format!("{text} ({} times in a row)", self.failures);
+        self.failed_starts = if was_ready { 0 } else { self.failed_starts.saturating_add(1) };
+        if self.failed_starts >= CRASHES {
+            let text = format!("{text} ({} times in a row)", self.failed_starts);
             self.note(Note::Failed(Failure { kind, text })).await;
         }
     }

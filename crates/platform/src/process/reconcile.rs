@@ -192,6 +192,7 @@ impl Reconciler {
             wish: revision.add(Arc::clone(&name), now),
             notes: self.told.clone(),
             failures: 0,
+            failed_starts: 0,
         };
         info!(pod = %name, "pod starts");
         let handle = self.tasks.spawn(task.run());

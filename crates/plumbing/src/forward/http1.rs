@@ -112,6 +112,7 @@ impl Http1 {
                     (Connection::new(stream), fd, None)
                 }
             };
+            trip.note_connected();
             let mut on_interim = trip.interim.as_ref().map(|interim| |status, fields| pass_on(interim, status, fields));
             let options = Options {
                 on_interim: on_interim.as_mut().map(|pass| pass as &mut (dyn FnMut(StatusCode, HeaderMap) + Send)),

@@ -61,6 +61,7 @@ impl Http2 {
                 Ok(found) => found,
                 Err(error) => return Err(SendError::NotSent { error }),
             };
+            trip.note_connected();
             let copy = (again && trip.repeatable).then(|| copy_of_head(&request));
             let mut failed = match sender.try_send_request(request).await {
                 Ok(response) => return Ok(response.map(|body| Received::http2(body, stream))),

@@ -21,8 +21,9 @@ use http::{Request, Response, Version, request};
 use http1::Http1;
 use http2::Http2;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Where a request goes, and how.
 #[derive(Default)]
@@ -36,6 +37,16 @@ pub struct Trip {
     pub interim: Option<Interim>,
     /// Until when the body of a request that says `Expect` is held back.
     pub hold: Hold,
+    /// Is told when there was a connection, the first time.
+    pub connected: Option<Arc<OnceLock<Instant>>>,
+}
+
+impl Trip {
+    fn note_connected(&self) {
+        if let Some(place) = &self.connected {
+            let _ = place.set(Instant::now());
+        }
+    }
 }
 
 /// Why a request was not answered.

@@ -7,6 +7,10 @@ use crate::floor::{Instance, TestApp};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
+/// All pods that a burst needs are made within this: nobody waits for the next
+/// report of a second.
+const ORDERED_WITHIN: Duration = Duration::from_millis(50);
+
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
@@ -38,6 +42,9 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     let seen = app.sightings();
     report.count("requests that the app saw", seen.of("begin").count(), size.requests);
     report.count("pods", seen.of("open").count(), size.pods);
+    let made = || seen.of("exec").map(|exec| exec.at);
+    let spread = made().max().unwrap_or(0).saturating_sub(made().min().unwrap_or(0));
+    report.time("from the first process to the last", Duration::from_nanos(spread), ORDERED_WITHIN);
     report.count("most at once in one pod", seen.most_at_once(), 1);
     report.time("longest gap in a pod while a client waited", seen.longest_gap(), late.at_once());
     report.tell("longest time from a pod's open port to its first request", show(seen.longest_first_wait()));

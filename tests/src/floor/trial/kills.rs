@@ -28,7 +28,8 @@ pub async fn app(in_hands: usize, held: usize, slack: u32) -> anyhow::Result<Rep
     let mut clients = JoinSet::new();
     let mut ask = |id: String| {
         let address = instance.address;
-        clients.spawn(async move { (id.clone(), Ask::get(id).send(address).await.unwrap_or_default()) });
+        // With a body: one without, whose repetition does no harm, would be asked again.
+        clients.spawn(async move { (id.clone(), Ask::get(id).body(10).send(address).await.unwrap_or_default()) });
     };
     (0..in_hands).for_each(|n| ask(format!("in-hands-{n}")));
     until("the app has its hands full", async || app.sightings().of("begin").count() == in_hands).await?;

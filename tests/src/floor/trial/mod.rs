@@ -3,6 +3,7 @@
 
 pub mod burst;
 pub mod cold_start;
+pub mod crashes;
 pub mod kills;
 pub mod leavers;
 pub mod orphans;
