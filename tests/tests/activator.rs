@@ -10,7 +10,7 @@ use tests::rig::{
     GET, Gate, OK, PATIENCE, app, gated_app, read_head, read_to_end, read_until, send, sidecar, sidecar_config, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
 #[tokio::test]
@@ -88,6 +88,40 @@ async fn a_client_that_leaves_while_waiting_frees_its_place_whatever_its_body() 
     bench.ready(&[("p", pod.address)]).await;
     assert!(read_until(&mut patient, "ok").await.starts_with("HTTP/1.1 200"));
     assert_eq!(gate.seen(), 1, "the app never sees the others");
+}
+
+#[tokio::test]
+async fn of_a_crowd_that_leaves_at_once_with_the_one_that_is_served_nothing_is_sent() {
+    let gate = Gate::default();
+    // No sidecar, which would hand them back.
+    let pod = gated_app(&gate).await;
+    let bench = bench(1, |_| {}).await;
+    bench.ready(&[("p", pod)]).await;
+    for round in 1..=5 {
+        let served = send(bench.address, GET).await;
+        until("the app has the first", || gate.seen() == 2 * round - 1).await;
+        let mut crowd = Vec::new();
+        for (_, request) in LEAVERS.iter().cycle().take(40) {
+            crowd.push(send(bench.address, request).await);
+        }
+        let (mut many, connection) =
+            h2::client::handshake(TcpStream::connect(bench.address).await.unwrap()).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let streams: Vec<_> = (0..10)
+            .map(|_| many.send_request(http::Request::get("http://a/").body(()).unwrap(), true).unwrap())
+            .collect();
+        until("all wait", || bench.held() == 50).await;
+        let mut patient = send(bench.address, GET).await;
+        until("one more waits", || bench.held() == 51).await;
+        drop((served, crowd));
+        connection.abort();
+        drop((many, streams));
+        until("the app has the last", || gate.inside() == 2).await;
+        gate.open.notify_waiters();
+        assert!(read_until(&mut patient, "ok").await.starts_with("HTTP/1.1 200"));
+        assert_eq!(gate.seen(), 2 * round, "the app never sees the others");
+        until("the app is free", || gate.inside() == 0).await;
+    }
 }
 
 #[tokio::test]
