@@ -14,6 +14,7 @@
 //! | which pods are an activator's | [`endpoints`], [`backends`], [`assign`] |
 //! | which pods of a revision answer | [`probing`] |
 //! | which activators serve a revision | [`subset`], [`names`] |
+//! | which autoscaler works for a revision | [`own`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
@@ -34,6 +35,7 @@ pub mod list;
 mod md5;
 pub mod moment;
 pub mod names;
+pub mod own;
 pub mod pick;
 pub mod probe;
 pub mod probing;
