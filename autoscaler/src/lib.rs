@@ -8,6 +8,7 @@
 
 mod decider;
 mod history;
+pub mod knative;
 mod metrics;
 pub mod status;
 
