@@ -2,8 +2,8 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, http, lb, pipeline, probe,
-    reconcile, reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
+    Options, Tally, breaker, capacity, cases, collection, config, decider_init, delay_window, hash, http, lb, pipeline,
+    probe, reconcile, reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
 use serde_json::Value;
@@ -32,8 +32,10 @@ pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("activator", "sks.jsonl", sks::judge),
     ("activator", "stat_wire.jsonl", stat_wire::judge),
     ("autoscaler", "collection.jsonl", collection::judge),
+    ("autoscaler", "config.jsonl", config::judge),
     ("autoscaler", "decider_init.jsonl", decider_init::judge),
     ("autoscaler", "delay_window.jsonl", delay_window::judge),
+    ("autoscaler", "hash.jsonl", hash::judge),
     ("autoscaler", "pipeline.jsonl", pipeline::judge),
     ("autoscaler", "reconcile.jsonl", reconcile::judge),
     ("autoscaler", "scale.jsonl", scale::judge),
