@@ -6,6 +6,8 @@
 
 mod activity;
 mod reconcile;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(super) use activity::tell_of_owner;

@@ -179,7 +179,8 @@ impl Step<'_> {
             bounds: &self.resolved.bounds,
             spec: &self.resolved.scale,
             path_through_activator_for: through_activators,
-            probe_ok: self.seen.activator_answers,
+            // Where there is no name to ask by, nobody answers.
+            probe_ok: self.seen.activator_answers && !self.outcome.status.service_name.is_empty(),
         };
         let activity = activity::activity(&self.outcome.status.conditions, self.now);
         let verdict = zero::verdict(&input, &activity, sks.spec.path, self.now, self.compat);

@@ -7,6 +7,8 @@
 mod endpoints;
 mod reconcile;
 mod service;
+#[cfg(test)]
+mod tests;
 
 pub use endpoints::{ready_addresses, subsets_json};
 pub use reconcile::{Fault, Outcome, Seen, Write, reconcile};

@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(fault.as_str(), text);
             faults += 1;
         }
-        assert_eq!(faults, 56);
+        assert_eq!(faults, 53);
     }
 
     #[test]
