@@ -2,6 +2,7 @@
 //! what was made there, and what was at rest there is at rest for us.
 
 use autoscaler::knative::annotations::Reachability;
+use autoscaler::knative::bucket;
 use autoscaler::knative::conditions::{Condition, Conditions, Truth};
 use autoscaler::knative::config::AutoscalerConfig;
 use autoscaler::knative::metric::MetricSpec;
@@ -259,4 +260,28 @@ fn services_and_endpoints_are_those_that_were_there() {
             }
         }
     }
+}
+
+#[test]
+fn a_bucket_is_announced_as_it_was_there() {
+    let (namespace, name) = ("knative-serving", "autoscaler-bucket-00-of-01");
+    let service = bucket::service(name, namespace);
+    let slice = bucket::endpoint_slice(name, namespace, "10.244.0.34".parse().unwrap());
+    let mut announced = 0;
+    for line in fs::read_to_string(folder().join("writes.jsonl")).unwrap().lines() {
+        let mut write: Value = serde_json::from_str(line).unwrap();
+        let body = write["body"].take();
+        match write["resource"].as_str().unwrap() {
+            "services" => assert_eq!(service["spec"]["ports"], body["spec"]["ports"]),
+            "endpointslices" => {
+                for key in ["apiVersion", "kind", "addressType", "endpoints", "ports"] {
+                    assert_eq!(slice[key], body[key], "{key}");
+                }
+                assert_eq!(slice["metadata"]["labels"], body["metadata"]["labels"]);
+            }
+            _ => continue,
+        }
+        announced += 1;
+    }
+    assert_eq!(announced, 2);
 }

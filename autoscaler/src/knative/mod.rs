@@ -13,8 +13,10 @@
 //! | the service of a revision, and who is behind it | [`sks`] |
 //! | what is collected of a revision | [`metric`] |
 //! | the pods of a revision, counted | [`pods`] |
+//! | where the owner of a bucket is reached | [`bucket`] |
 
 pub mod annotations;
+pub mod bucket;
 pub mod conditions;
 pub mod config;
 pub mod hpa;

@@ -58,6 +58,41 @@ impl<'a> Holder<'a> {
     }
 }
 
+/// Replicas that are the pods of a StatefulSet: each owns one bucket, for as
+/// long as it is there, and nobody holds a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatefulSet<'a> {
+    /// Name of the set.
+    pub name: &'a str,
+    /// Name of its service.
+    pub service: &'a str,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Domain of the cluster, such as `cluster.local`.
+    pub domain: &'a str,
+    /// What is spoken with the others; `ws` for stats to arrive.
+    pub protocol: &'a str,
+    /// Port of the others.
+    pub port: u16,
+}
+
+impl StatefulSet<'_> {
+    /// The names of so many buckets, in order: each is where its owner is
+    /// reached.
+    pub fn bucket_names(&self, count: u32) -> Vec<String> {
+        let StatefulSet { name, service, namespace, domain, protocol, port } = self;
+        let bucket = |ordinal| format!("{protocol}://{name}-{ordinal}.{service}.{namespace}.svc.{domain}:{port}");
+        (0..count).map(bucket).collect()
+    }
+}
+
+/// Name of the set and ordinal of the replica, from the name of a pod of a
+/// StatefulSet.
+pub fn ordinal(pod: &str) -> Option<(&str, u32)> {
+    let (set, ordinal) = pod.rsplit_once('-')?;
+    Some((set, ordinal.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +124,22 @@ mod tests {
         let holder = Holder { pod: "autoscaler-abc", ip: "10.0.0.1" };
         assert_eq!(Holder::parse(&holder.identity()), Some(holder));
         assert_eq!(Holder::parse("nobody"), None);
+    }
+
+    #[test]
+    fn a_bucket_of_a_stateful_set_is_where_its_owner_is() {
+        assert_eq!(ordinal("autoscaler-1"), Some(("autoscaler", 1)));
+        assert_eq!((ordinal("autoscaler"), ordinal("autoscaler-x")), (None, None));
+        let set = StatefulSet {
+            name: "autoscaler",
+            service: "autoscaler-set",
+            namespace: "knative-serving",
+            domain: "cluster.local",
+            protocol: "ws",
+            port: 8080,
+        };
+        let names = set.bucket_names(2);
+        assert_eq!(names[1], "ws://autoscaler-1.autoscaler-set.knative-serving.svc.cluster.local:8080");
+        assert!(bucket_of(&RevisionId::new("ns", "rev"), names.iter().map(String::as_str)).is_some());
     }
 }
