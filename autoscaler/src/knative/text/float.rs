@@ -119,6 +119,10 @@ mod tests {
         let read = ["1e3", "1_000", ".5", "5.", "+1E-2", "0x1p4", "0X1.8p+1", "-0x_fp0", "1_0e1_0"].map(float);
         assert_eq!(read, [Ok(1000.0), Ok(1000.0), Ok(0.5), Ok(5.0), Ok(0.01), Ok(16.0), Ok(3.0), Ok(-15.0), Ok(1e11)]);
         assert_eq!(float("-0").map(f64::is_sign_negative), Ok(true));
+        // A half is rounded to even, and anything beyond it up.
+        let above = 1.0 + f64::EPSILON;
+        let rounded = ["0x1.00000000000008p0", "0x1.00000000000018p0", "0x1.000000000000080001p0"].map(float);
+        assert_eq!(rounded, [Ok(1.0), Ok(1.0 + 2.0 * f64::EPSILON), Ok(above)]);
     }
 
     #[test]
