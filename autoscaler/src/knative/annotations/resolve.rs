@@ -7,9 +7,6 @@ use policy::compat::Compat;
 use policy::revision::{Aggregation, Bounds, Metric, ScaleSpec, WindowSpec};
 use std::time::Duration;
 
-/// Shortest panic window: the width of a bucket.
-const PANIC_WINDOW_SHORTEST: Duration = Duration::from_secs(1);
-
 /// Whether a route leads to a revision (`spec.reachability`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reachability {
@@ -157,16 +154,7 @@ fn windows(algorithm: &str, config: &AutoscalerConfig, read: Reader<'_>) -> Wind
         algorithm::WEIGHTED => Aggregation::WeightedExponential,
         _ => Aggregation::Linear,
     };
-    WindowSpec { stable, panic: panic_window(stable, share), aggregation }
-}
-
-/// That share of the stable window, rounded to the nearest second (a half of
-/// one is rounded up), at least one bucket.
-fn panic_window(stable: Duration, percentage: f64) -> Duration {
-    // `as` cuts off parts of nanoseconds; no number becomes none.
-    let nanos = (stable.as_nanos() as f64 * percentage / 100.0) as u64;
-    let seconds = Duration::from_nanos(nanos).saturating_add(Duration::from_millis(500)).as_secs();
-    Duration::from_secs(seconds).max(PANIC_WINDOW_SHORTEST)
+    WindowSpec { stable, panic: WindowSpec::panic_of(stable, share), aggregation }
 }
 
 fn bounds(wish: &Wish<'_>, config: &AutoscalerConfig, progress_deadline: Duration, read: Reader<'_>) -> Bounds {
@@ -231,13 +219,6 @@ mod tests {
         let strict = resolved(&[(keys::TARGET, "nan")], Compat::Strict).scale;
         assert!(strict.target.is_nan() && strict.total.is_nan());
         assert_eq!(resolved(&[(keys::TARGET, "inf")], Compat::Strict).scale.total, 10.0);
-    }
-
-    #[test]
-    fn the_panic_window_is_rounded_to_seconds() {
-        let window = |seconds, share| panic_window(Duration::from_secs(seconds), share).as_secs();
-        assert_eq!((window(25, 10.0), window(24, 10.0), window(6, 10.0), window(60, f64::NAN)), (3, 2, 1, 1));
-        assert_eq!(window(3600, 100.0), 3600);
     }
 
     #[test]
