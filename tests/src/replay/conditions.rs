@@ -4,8 +4,7 @@ use super::row::{Verdict, at, differs, same};
 use autoscaler::knative::conditions::{Condition, Conditions};
 use serde_json::{Value, json};
 
-/// The two lists are equal, times included. Rows count those from `start`, in
-/// milliseconds of their own time.
+/// The two lists are equal, times included.
 pub(super) fn same_conditions(expected: &Value, got: &Conditions) -> Verdict {
     let Some(expected) = expected.as_array() else { return differs("malformed row: no conditions") };
     let got: Vec<Value> = got.iter().map(condition).collect();

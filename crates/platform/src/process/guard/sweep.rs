@@ -45,7 +45,9 @@ impl Census {
 
     fn look() -> Census {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let entries = pids.filter_map(|entry| entry_of(pid_of(entry.file_name().to_str()?.parse().ok()?)?));
+        let entries = pids.filter_map(|entry| {
+            entry_of(pid_of(entry.file_name().to_str()?.parse().ok()?)?)
+        });
         Census::of(entries)
     }
 
