@@ -9,6 +9,7 @@
 mod decider;
 mod history;
 pub mod ingest;
+pub mod knative;
 mod metrics;
 pub mod status;
 

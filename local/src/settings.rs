@@ -1,6 +1,7 @@
 //! From flags to the settings of all parts; all faults are reported together.
 
 use crate::cli::{CompatFlag, MetricFlag, RunFlags};
+use autoscaler::knative::config::{TARGET_LOWEST, WINDOW_LONGEST, WINDOW_SHORTEST};
 use platform::process::{Readiness, Service};
 use plumbing::trust::{Ranges, Trust};
 use policy::compat::Compat;
@@ -15,12 +16,7 @@ use std::time::Duration;
 mod knative {
     /// `requests-per-second-target-default`.
     pub(super) const TOTAL_RPS: f64 = 200.0;
-    /// The lowest target there may be.
-    pub(super) const TARGET_MIN: f64 = 0.01;
 }
-
-const WINDOW_MIN: Duration = Duration::from_secs(6);
-const WINDOW_MAX: Duration = Duration::from_secs(3600);
 
 /// Settings of one instance of `zeroscale`.
 #[derive(Clone, Debug)]
@@ -120,7 +116,7 @@ fn scale(flags: &RunFlags) -> ScaleSpec {
             MetricFlag::Concurrency => Metric::Concurrency,
             MetricFlag::Rps => Metric::Rps,
         },
-        target: (total * flags.target_utilization_percentage / 100.0).max(knative::TARGET_MIN),
+        target: (total * flags.target_utilization_percentage / 100.0).max(TARGET_LOWEST),
         total,
         target_burst_capacity: flags.target_burst_capacity,
         panic_threshold: flags.panic_threshold_percentage / 100.0,
@@ -145,8 +141,8 @@ fn total(flags: &RunFlags) -> f64 {
 }
 
 fn windows(flags: &RunFlags) -> WindowSpec {
-    let panic_seconds = (flags.window.as_secs_f64() * flags.panic_window_percentage / 100.0).round().max(1.0);
-    WindowSpec { stable: flags.window, panic: Duration::from_secs_f64(panic_seconds), aggregation: Aggregation::Linear }
+    let panic = WindowSpec::panic_of(flags.window, flags.panic_window_percentage);
+    WindowSpec { stable: flags.window, panic, aggregation: Aggregation::Linear }
 }
 
 fn bounds(flags: &RunFlags) -> Bounds {
@@ -182,7 +178,7 @@ fn check_scale(flags: &RunFlags, faults: &mut Vec<Fault>) {
     range("panic-window-percentage", flags.panic_window_percentage, 1.0, 100.0);
     range("panic-threshold-percentage", flags.panic_threshold_percentage, 110.0, 1000.0);
     if let Some(target) = flags.target {
-        range("target", target, knative::TARGET_MIN, f64::from(i32::MAX));
+        range("target", target, TARGET_LOWEST, f64::from(i32::MAX));
         let limit = f64::from(flags.container_concurrency);
         // The reference lowers it to the limit without a word.
         if !strict && limit > 0.0 && target > limit && flags.metric == MetricFlag::Concurrency {
@@ -205,7 +201,7 @@ fn check_scale(flags: &RunFlags, faults: &mut Vec<Fault>) {
 }
 
 fn check_times(flags: &RunFlags, faults: &mut Vec<Fault>) {
-    if flags.window < WINDOW_MIN || flags.window > WINDOW_MAX || flags.window.subsec_nanos() != 0 {
+    if flags.window < WINDOW_SHORTEST || flags.window > WINDOW_LONGEST || flags.window.subsec_nanos() != 0 {
         faults.push(format!("--window: {:?} is not a whole number of seconds from 6s to 1h", flags.window));
     }
     let positive =

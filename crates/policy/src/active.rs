@@ -110,11 +110,16 @@ impl Activity {
         self.initialized
     }
 
+    /// How many ready pods make it active.
+    pub fn enough(&self, seen: &Standing) -> i32 {
+        let floor = if self.initialized { 1 } else { seen.initial_scale };
+        seen.min_scale.max(floor)
+    }
+
     /// Takes the next state (`autoscaler.md`, section 14); returns whether it
     /// differs from the one before.
     pub fn settle(&mut self, seen: &Standing, now: Moment, compat: Compat) -> bool {
-        let floor = if self.initialized { 1 } else { seen.initial_scale };
-        let enough = seen.min_scale.max(floor);
+        let enough = self.enough(seen);
         let ready = i64::from(seen.ready) >= i64::from(enough);
         let next = next(self.active, seen.want, ready, enough, compat);
         self.initialized |= ready;

@@ -15,6 +15,7 @@
 //! | which pods of a revision answer | [`probing`] |
 //! | which activators serve a revision | [`subset`], [`names`] |
 //! | how long a wake-up takes | [`wake`] |
+//! | which autoscaler works for a revision | [`own`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
@@ -38,6 +39,7 @@ pub mod list;
 mod md5;
 pub mod moment;
 pub mod names;
+pub mod own;
 pub mod pick;
 pub mod probe;
 pub mod probing;

@@ -147,6 +147,18 @@ pub struct WindowSpec {
     pub aggregation: Aggregation,
 }
 
+impl WindowSpec {
+    /// Length of the panic window: that share of the stable one, rounded to the
+    /// nearest second (a half of one is rounded up), at least 1 s
+    /// (`panic-window-percentage`).
+    pub fn panic_of(stable: Duration, percentage: f64) -> Duration {
+        // `as` cuts off parts of nanoseconds; no number becomes none.
+        let nanos = (stable.as_nanos() as f64 * percentage / 100.0) as u64;
+        let seconds = Duration::from_nanos(nanos).saturating_add(Duration::from_millis(500)).as_secs();
+        Duration::from_secs(seconds.max(1))
+    }
+}
+
 /// Bounds on the number of pods, and the rules of the way to zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -164,4 +176,16 @@ pub struct Bounds {
     pub retention: Duration,
     /// A start that takes longer has failed (`progress-deadline`).
     pub progress_deadline: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_panic_window_is_rounded_to_seconds() {
+        let window = |seconds, share| WindowSpec::panic_of(Duration::from_secs(seconds), share).as_secs();
+        assert_eq!((window(25, 10.0), window(24, 10.0), window(6, 10.0), window(60, f64::NAN)), (3, 2, 1, 1));
+        assert_eq!(window(3600, 100.0), 3600);
+    }
 }

@@ -121,7 +121,7 @@ impl ZeroState {
     /// One step: what to order now, and how the state changes by it.
     pub fn step(&mut self, input: &ZeroInput<'_>, now: Moment) -> ZeroVerdict {
         let verdict = verdict(input, &self.activity, self.path, now, self.compat);
-        self.path = self.next_path(input, verdict.want);
+        self.path = next_path(self.path, verdict.want, input.excess_burst_capacity, input.ready, self.compat);
         let standing = Standing {
             want: verdict.want,
             ready: input.ready,
@@ -147,17 +147,20 @@ impl ZeroState {
             steps: verdict.steps,
         }
     }
+}
 
-    /// The reference puts every revision behind the activator while its number
-    /// of pods is unknown, so each restart of the autoscaler moves them all;
-    /// and it leaves to others that a path without pods leads nowhere.
-    fn next_path(&self, input: &ZeroInput<'_>, want: i32) -> Path {
-        match self.compat {
-            Compat::Strict => wanted_path(want, input.excess_burst_capacity),
-            Compat::Better if input.ready == 0 => Path::Activator,
-            Compat::Better if want < 0 => self.path,
-            Compat::Better => wanted_path(want, input.excess_burst_capacity),
-        }
+/// How requests should reach a revision from now on, of which `want` pods are
+/// wanted and `ready` are there, when `path` was asked for last.
+///
+/// The reference puts every revision behind the activator while its number of
+/// pods is unknown, so each restart of the autoscaler moves them all; and it
+/// leaves to others that a path without pods leads nowhere.
+pub fn next_path(path: Path, want: i32, excess_burst_capacity: i32, ready: u32, compat: Compat) -> Path {
+    match compat {
+        Compat::Strict => wanted_path(want, excess_burst_capacity),
+        Compat::Better if ready == 0 => Path::Activator,
+        Compat::Better if want < 0 => path,
+        Compat::Better => wanted_path(want, excess_burst_capacity),
     }
 }
 

@@ -42,4 +42,5 @@ pub const ALL: &[Target] = &[
     targets::stat::TARGET,
     targets::request::TARGET,
     targets::answer::TARGET,
+    targets::settings::TARGET,
 ];

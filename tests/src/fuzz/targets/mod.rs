@@ -5,5 +5,6 @@ pub(super) mod forwarded;
 mod http1;
 pub(super) mod readiness;
 pub(super) mod request;
+pub(super) mod settings;
 pub(super) mod stat;
 pub(super) mod template;

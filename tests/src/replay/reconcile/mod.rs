@@ -1,7 +1,9 @@
-//! `autoscaler/reconcile`: the table of the Active condition, and the number
-//! of activators. Whole reconciles are not judged here yet.
+//! `autoscaler/reconcile`: whole reconciles of a PodAutoscaler, the table of
+//! the Active condition, and the number of activators.
 
-use super::row::{Miss, Verdict, at, differs, float, part, same};
+mod whole;
+
+use super::row::{Verdict, at, differs, float, part, same};
 use policy::active::{Active, Activity, Idle, Standing, Starting};
 use policy::compat::Compat;
 use policy::revision::ScaleSpec;
@@ -10,9 +12,10 @@ use serde_json::Value;
 
 pub(super) fn judge(row: &Value, mode: Compat) -> Verdict {
     match row["kind"].as_str() {
+        Some("reconcile") => whole::judge(row, mode),
         Some("active") => active(row, mode),
         Some("num_activators") => activators(row),
-        _ => Err(Miss::NotJudged),
+        _ => differs("malformed row: unknown kind"),
     }
 }
 
