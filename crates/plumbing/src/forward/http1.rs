@@ -116,7 +116,7 @@ impl Http1 {
             let mut on_interim = trip.interim.as_ref().map(|interim| |status, fields| pass_on(interim, status, fields));
             let options = Options {
                 on_interim: on_interim.as_mut().map(|pass| pass as &mut (dyn FnMut(StatusCode, HeaderMap) + Send)),
-                hold_body: std::mem::take(&mut hold),
+                hold_body: Some(&mut hold),
             };
             match connection.send(outgoing, options).await {
                 Ok(response) => {

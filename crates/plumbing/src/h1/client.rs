@@ -94,8 +94,10 @@ where
             return Err(not_sent(outgoing, "the connection is closed"));
         }
         let method = outgoing.parts.method.clone();
-        let hold = std::mem::take(&mut options.hold_body);
-        let mut start = Some(self.0.start(outgoing, hold)?);
+        let hold = options.hold_body.take();
+        let mut no_hold = Hold::No;
+        let hold = hold.unwrap_or(&mut no_hold);
+        let mut start = Some(self.0.start(outgoing, std::mem::take(hold))?);
         let mut answer = Answering { scan: Scan::default(), method, interims: 0 };
         let mut sent = None;
         let head = poll_fn(|cx| {
@@ -107,6 +109,7 @@ where
                 }
                 Some(Started::Waits) | None => {}
                 Some(Started::Failed(error)) => {
+                    *hold = std::mem::take(&mut wire.hold);
                     let failed = start.take().map(|start| start.failed(wire, error));
                     return Poll::Ready(Err(failed.unwrap_or_else(|| broken("EOF", Break::BeforeAnswer))));
                 }

@@ -89,8 +89,9 @@ pub struct Options<'a> {
     /// Called with each interim answer (1xx, but not 101), in order.
     pub on_interim: Option<&'a mut (dyn FnMut(StatusCode, HeaderMap) + Send)>,
     /// When the body of a request that says `Expect: 100-continue` is asked
-    /// for. (Of other requests it is sent at once.)
-    pub hold_body: Hold,
+    /// for. (Of other requests it is sent at once.) Taken once something has
+    /// been sent; what could not be sent is held back again by the next try.
+    pub hold_body: Option<&'a mut Hold>,
 }
 
 /// Until when a body is held back.

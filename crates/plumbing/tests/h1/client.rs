@@ -215,17 +215,43 @@ async fn a_connection_is_used_again_and_a_dead_one_is_noticed_before_anything_is
     }
 }
 
-#[tokio::test]
-async fn a_request_that_cannot_be_written_comes_back_whole_although_its_body_was_begun() {
+/// A connection that was reset in a way that the runtime has had no occasion
+/// to notice.
+async fn reset() -> Connection<Out> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let connection = connect(listener.local_addr().unwrap()).await;
-    // Reset, in a way that the runtime has had no occasion to notice.
     let accepted = listener.accept().unwrap().0;
     accepted.set_nonblocking(true).unwrap();
     let accepted = TcpStream::from_std(accepted).unwrap();
     accepted.set_zero_linger().unwrap();
     drop(accepted);
     std::thread::sleep(Duration::from_millis(20));
+    connection
+}
+
+#[tokio::test]
+async fn a_body_that_is_held_back_is_held_back_by_the_next_try_too() {
+    let mut hold = Hold::UntilContinue;
+    let mut expecting = request("POST", full("body").into_body());
+    expecting.headers_mut().insert("expect", "100-continue".parse().unwrap());
+    let options = Options { hold_body: Some(&mut hold), ..Options::default() };
+    let sent = reset().await.send(expecting, options).await;
+    let Err(SendError::NotSent { unsent, .. }) = sent else { panic!("it was sent") };
+    let address = scripted(|mut raw: Raw| async move {
+        raw.until("\r\n\r\n").await;
+        raw.silent(80).await;
+        raw.say("HTTP/1.1 100 Continue\r\n\r\n").await;
+        assert_eq!(raw.exactly(4).await, b"body");
+        raw.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    })
+    .await;
+    let options = Options { hold_body: Some(&mut hold), ..Options::default() };
+    connect(address).await.send(*unsent, options).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_written_comes_back_whole_although_its_body_was_begun() {
+    let connection = reset().await;
     let (frames, body) = streamed();
     frames.data("begun");
     frames.data(" and ended");
@@ -317,13 +343,13 @@ async fn a_held_body_is_sent_once_it_is_asked_for() {
         raw.rest().await;
     };
     let address = scripted(move |raw| answer(raw, true)).await;
-    let options = Options { hold_body: Hold::UntilContinue, ..Options::default() };
+    let options = Options { hold_body: Some(&mut Hold::UntilContinue), ..Options::default() };
     let mut response = connect(address).await.send(expecting(full("body").into_body()), options).await.unwrap();
     assert!(response.body_mut().take_idle().is_some());
     // An app that never asks: no longer than we wish.
     let address = scripted(move |raw| answer(raw, false)).await;
-    let hold_body = Hold::UntilContinueOr(wheel().sleep(Duration::from_millis(120)));
-    let options = Options { hold_body, ..Options::default() };
+    let mut hold = Hold::UntilContinueOr(wheel().sleep(Duration::from_millis(120)));
+    let options = Options { hold_body: Some(&mut hold), ..Options::default() };
     let mut response = connect(address).await.send(expecting(full("body").into_body()), options).await.unwrap();
     assert!(response.body_mut().take_idle().is_some());
     // One that refuses: the body is not touched, and the connection not kept.
@@ -333,7 +359,7 @@ async fn a_held_body_is_sent_once_it_is_asked_for() {
         assert_eq!(raw.rest().await, (String::new(), Ended::Closed));
     })
     .await;
-    let options = Options { hold_body: Hold::UntilContinue, ..Options::default() };
+    let options = Options { hold_body: Some(&mut Hold::UntilContinue), ..Options::default() };
     let mut response = connect(address).await.send(expecting(full("body").into_body()), options).await.unwrap();
     assert_eq!(read(response.body_mut()).await, Ok(("no".to_owned(), false)));
 }

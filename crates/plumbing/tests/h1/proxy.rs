@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-async fn forward(app: SocketAddr, hold: Hold, request: Request<Incoming>) -> Response<Out> {
+async fn forward(app: SocketAddr, mut hold: Hold, request: Request<Incoming>) -> Response<Out> {
     let interim = request.body().interim();
     let on_upgrade = request.body().on_upgrade();
     let Ok(socket) = TcpStream::connect(app).await else { return with_status(502, "") };
@@ -17,7 +17,7 @@ async fn forward(app: SocketAddr, hold: Hold, request: Request<Incoming>) -> Res
     let mut relay = |status: StatusCode, fields: HeaderMap| {
         interim.send(status, &fields);
     };
-    let options = Options { on_interim: Some(&mut relay), hold_body: hold };
+    let options = Options { on_interim: Some(&mut relay), hold_body: Some(&mut hold) };
     let request = request.map(|body| body.map_err(|error| error.to_string()).boxed_unsync());
     let mut response = match Connection::new(socket).send(request, options).await {
         Ok(response) => response,
