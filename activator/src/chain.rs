@@ -100,9 +100,9 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
             Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
             Sent::Lost { loss, sign } => {
                 // Whatever it was, only what does no harm when it is done twice is
-                // done again, and only if the pod has really gone.
+                // done again, and only if the pod has really gone. (In a box: see above.)
                 let again = !sent_again && arrival.repeatable() && sign == Sign::Reset;
-                if !again || !is_gone(&revision, key, caller).await {
+                if !again || !Box::pin(is_gone(&revision, key, caller)).await {
                     suspect::doubt(&revision, key, sign, &caller.worker);
                     return match loss {
                         Loss::Told(answer) => {

@@ -4,10 +4,9 @@
 use tests::held::{self, Size, Speaks};
 use tests::wake_signal;
 
-/// The limits of the full size, and a half more: what is made once weighs more
-/// in a smaller crowd.
+/// The limits of the full size.
 fn size(speaks: Speaks, top: usize, kib: u64) -> Size {
-    Size { speaks, low: 300, top, bytes_max: kib * 1024 * 3 / 2, judge_pace: false }
+    Size { speaks, low: 300, top, bytes_max: kib * 1024, judge_pace: false }
 }
 
 #[tokio::test]
