@@ -13,7 +13,7 @@ use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
 use policy::revision::{RevisionId, RevisionSpec, Timeouts};
-use policy::world::{Holding, Path, Pod as PodView, PodPhase, RevisionView, Routes, Snapshot};
+use policy::world::{Holding, Network, Path, Pod as PodView, PodPhase, RevisionView, Routes, Snapshot};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -277,6 +277,7 @@ fn snapshot(
             path_since: EPOCH,
             trouble: None,
             without_room: 0,
+            network: Network::default(),
         };
         (RevisionId::new("ns", name), Arc::new(view))
     };
