@@ -172,6 +172,15 @@ impl Watch {
         }
     }
 
+    /// Whether a pod that passes counts before Kubernetes holds it for ready
+    /// ([`Settings::trust_probe`]); for what happens from now on.
+    pub fn set_trust_probe(&mut self, trust: bool) {
+        match &mut self.way {
+            Way::Rounds(way) => way.settings.trust_probe = trust,
+            Way::Singly(way) => way.settings.trust_probe = trust,
+        }
+    }
+
     /// The private Endpoints were made or changed.
     pub fn endpoints(&mut self, listed: Listed, now: Moment) {
         match &mut self.way {

@@ -12,6 +12,7 @@ use plumbing::stats;
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
+use policy::probing::Mesh;
 use policy::revision::{RevisionId, RevisionSpec, Timeouts};
 use policy::world::{Holding, Network, Path, Pod as PodView, PodPhase, RevisionView, Routes, Snapshot};
 use std::net::SocketAddr;
@@ -231,11 +232,14 @@ async fn read(
 fn config(row: &Row, mode: Compat) -> Config {
     let mut config = Config::new("activator", Trust::everybody());
     config.compat = mode;
-    config.cluster = Some(Cluster {
-        domain: "cluster.local".into(),
-        passthrough: row.passthrough_lb,
-        traces: if row.tracing == "none" { Traces::Passed } else { Traces::Unsampled },
-    });
+    let mut cluster = Cluster::new("cluster.local", "127.0.0.1");
+    cluster.probing.passthrough = row.passthrough_lb;
+    // The recording has the pods' readiness from a stub.
+    cluster.probing.mesh = if mode == Compat::Strict { Mesh::Disabled } else { Mesh::Auto };
+    if row.tracing != "none" {
+        cluster.traces = Traces::Unsampled;
+    }
+    config.cluster = Some(cluster);
     if row.number() == 39 {
         config.held_per_revision_max = 0;
     }
