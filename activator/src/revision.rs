@@ -55,6 +55,8 @@ struct State {
     without_room: bool,
     /// Pods that start or are ready.
     made: u32,
+    /// The platform holds some for ready.
+    some_ready: bool,
 }
 
 /// A request that has come in.
@@ -85,7 +87,7 @@ impl Revision {
         let rule = Rule::for_limit(view.spec.container_concurrency);
         let told = retirement.clone();
         let limiter = Limiter::new(bounds, rule, Some(Box::new(move |pod| told.end(number, pod))));
-        let state = State { spec: view.spec.clone(), path: view.path, without_room: false, made: 0 };
+        let state = State { spec: view.spec.clone(), path: view.path, without_room: false, made: 0, some_ready: false };
         Revision {
             id,
             pods: Pods::new(limiter.clone(), number, retirement.clone()),
@@ -110,6 +112,7 @@ impl Revision {
             state.without_room = view.without_room > 0;
             let made = view.pods.iter().filter(|pod| pod.phase != PodPhase::Terminating).count();
             state.made = u32::try_from(made).unwrap_or(u32::MAX);
+            state.some_ready = view.ready_pods().next().is_some();
         }
         if let Some(prober) = &self.prober {
             return prober.listed(self, view);
@@ -202,7 +205,7 @@ impl Revision {
         wake::retry_while_busy(oldest.map_or(Duration::ZERO, |since| clock::now().since(since)))
     }
 
-    /// True while no pod is ready.
+    /// True while no pod may be chosen.
     pub(crate) fn is_at_zero(&self) -> bool {
         self.pods.is_empty()
     }
@@ -232,13 +235,18 @@ impl Revision {
             let state = self.state.read();
             self.burst.begins(inside, state.made, &state.spec)
         };
-        let (wakes, wake) = if self.pods.is_empty() { self.begin_wake() } else { (false, None) };
+        let (wakes, wake) = if self.is_without_pods() { self.begin_wake() } else { (false, None) };
         Entered { inside: Inside { revision: self.clone() }, poke, wakes, wake, burst }
+    }
+
+    /// None may be chosen, and none is known that only has not answered yet.
+    fn is_without_pods(&self) -> bool {
+        self.pods.is_empty() && !self.state.read().some_ready
     }
 
     /// Would the next request begin a wake-up?
     pub(crate) fn is_asleep(&self) -> bool {
-        self.pods.is_empty() && self.wakes.lock().now.is_none()
+        self.is_without_pods() && self.wakes.lock().now.is_none()
     }
 
     /// The wake-up that is under way, and whether it begins here.
