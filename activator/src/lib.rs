@@ -103,6 +103,8 @@ pub struct RevisionLoad {
     pub oldest_held_since: Option<Moment>,
     /// Requests that are at pods.
     pub in_flight: usize,
+    /// Pods that it may choose; one address for all of them counts as one.
+    pub pods: usize,
 }
 
 impl Activator {

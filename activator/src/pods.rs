@@ -52,6 +52,8 @@ struct State {
     chosen: BTreeMap<PodKey, Pod>,
     /// Those that may still have requests.
     departed: BTreeMap<PodKey, Pod>,
+    /// The chosen ones, in the order in which they are chosen from.
+    order: Vec<PodKey>,
     /// Requests at a time at each.
     limit: Option<u32>,
     /// Nobody is chosen any more.
@@ -97,6 +99,10 @@ impl Pods {
             }
             let gone: Vec<PodKey> = chosen.into_values().collect();
             let limit_changed = std::mem::replace(&mut state.limit, limit) != limit;
+            if !limit_changed && order == state.order {
+                return;
+            }
+            state.order.clone_from(&order);
             (gone, if limit_changed { order.clone() } else { new })
         };
         self.limiter.update(|admission, woken| {
@@ -214,5 +220,95 @@ impl Pods {
         // Under the lock: whoever comes to wait looks after it has taken its place.
         pod.watched = self.limiter.read(|admission| admission.is_worth_asking(key));
         pod.watched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumbing::limiter::{Asked, Permit};
+    use policy::admit::Bounds;
+    use policy::pick::Rule;
+    use policy::world::Holding;
+    use tokio::sync::watch;
+
+    struct Bench {
+        pods: Pods,
+        limiter: Limiter,
+        holding: watch::Receiver<Arc<Holding>>,
+    }
+
+    fn bench() -> Bench {
+        let (out, holding) = watch::channel(Arc::new(Holding::default()));
+        let retirement = Retirement::new(out);
+        let told = retirement.clone();
+        let bounds = Bounds { waiting_max: 100, places_max: usize::MAX };
+        let limiter = Limiter::new(bounds, Rule::FirstFree, Some(Box::new(move |pod| told.end(1, pod))));
+        Bench { pods: Pods::new(limiter.clone(), 1, retirement.clone()), limiter, holding }
+    }
+
+    impl Bench {
+        fn choose(&self, names: &[&str], limit: u32) {
+            let address = |name: &str| SocketAddr::from(([127, 0, 0, 1], u16::from(name.as_bytes()[0])));
+            let pod = |name: &&str| Pod::new((*name).into(), address(name), Arc::new(Condition::new(true)));
+            self.pods.choose(names.iter().map(pod).collect(), Some(limit));
+        }
+
+        fn go(&self) -> (Permit, String) {
+            let Asked::Go(permit) = self.limiter.ask() else { panic!("a slot is free") };
+            let name = self.pods.get(permit.pod()).expect("it may be chosen").name.to_string();
+            (permit, name)
+        }
+
+        fn is_full(&self) -> bool {
+            matches!(self.limiter.ask(), Asked::Wait(_))
+        }
+    }
+
+    #[test]
+    fn pods_are_chosen_from_in_the_order_in_which_they_are_given() {
+        let bench = bench();
+        bench.choose(&["b", "a"], 1);
+        assert_eq!(bench.go().1, "b");
+        bench.choose(&["c", "a", "b"], 1);
+        let chosen: Vec<_> = (0..3).map(|_| bench.go()).collect();
+        assert_eq!(chosen.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["c", "a", "b"]);
+        assert!(bench.is_full());
+        bench.choose(&["c", "a", "b"], 2);
+        assert_eq!(bench.go().1, "c");
+    }
+
+    #[test]
+    fn a_pod_that_comes_back_while_it_has_requests_has_no_more_slots_for_that() {
+        let bench = bench();
+        bench.choose(&["a"], 2);
+        let first = bench.go().0;
+        bench.choose(&["b"], 2);
+        bench.choose(&["a"], 2);
+        assert!(bench.holding.borrow().pods.is_empty(), "it is no departed one any more");
+        let (second, name) = bench.go();
+        assert!(name == "a" && bench.is_full(), "the one that it left with is counted");
+        drop(first);
+        let _third = bench.go();
+        drop(second);
+        assert_eq!(bench.limiter.read(|admission| (admission.running(), admission.pod_count())), (1, 1));
+    }
+
+    #[test]
+    fn a_pod_without_requests_is_let_go_of_at_once_and_one_with_some_later() {
+        let bench = bench();
+        bench.choose(&["a", "b"], 1);
+        let first = bench.go().0;
+        bench.choose(&["c"], 1);
+        let state = bench.pods.state.read();
+        assert_eq!((state.chosen.len(), state.departed.len()), (1, 1));
+        drop(state);
+        drop(first);
+        assert!(bench.holding.borrow().pods.is_empty());
+        bench.choose(&["c", "a"], 1);
+        assert_eq!(bench.pods.state.read().departed.len(), 0);
+        bench.pods.retire();
+        bench.choose(&["a"], 1);
+        assert!(bench.pods.is_empty(), "nothing comes after the end");
     }
 }

@@ -291,6 +291,7 @@ impl Revision {
             held: admission.waiting(),
             oldest_held_since: admission.oldest_since(),
             in_flight: admission.running(),
+            pods: admission.pod_count(),
         })
     }
 }

@@ -64,3 +64,49 @@ fn own_first(
     own.extend(others);
     own
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(count: usize, ours: &[usize]) -> Known {
+        let pod = |n: usize| {
+            let address: std::net::SocketAddr = ([10, 0, 0, n as u8], 8012).into();
+            let condition = Arc::new(Condition::new(ours.contains(&n)));
+            (Destination::from(address.to_string()), Pod::new(format!("pod-{n}").into(), address, condition))
+        };
+        (1..=count).map(pod).collect()
+    }
+
+    fn names(share: &Share) -> Vec<&str> {
+        share.pods.iter().map(|pod| &*pod.name).collect()
+    }
+
+    const SECOND: Place = Place { activators: 2, index: Some(1), left: false };
+
+    #[test]
+    fn stock_pods_are_shared_out_and_ours_are_everybodys_the_own_ones_first() {
+        let share = |ours: &[usize], compat| {
+            let known = known(4, ours);
+            let backends = Backends::Pods(known.keys().cloned().collect());
+            names(&of(2, &backends, SECOND, compat, &known, &"all".into())).join(" ")
+        };
+        assert_eq!(share(&[], Compat::Better), "pod-3 pod-4");
+        assert_eq!(share(&[1], Compat::Better), "pod-3 pod-4 pod-1");
+        assert_eq!(share(&[1, 2, 3, 4], Compat::Better), "pod-3 pod-4 pod-1 pod-2");
+        assert_eq!(share(&[1, 2, 3, 4], Compat::Strict), "pod-3 pod-4");
+    }
+
+    #[test]
+    fn one_address_has_a_part_of_the_slots_of_all_or_no_limit() {
+        let known = known(3, &[]);
+        let of = |limit, ready: usize| {
+            let ready = known.keys().take(ready).cloned().collect();
+            let backends = Backends::ClusterIp { address: "172.16.0.9:80".into(), ready };
+            let share = super::of(limit, &backends, SECOND, Compat::Better, &known, &"all".into());
+            assert_eq!(names(&share), ["all"]);
+            share.limit
+        };
+        assert_eq!([of(4, 3), of(4, 0), of(0, 3), of(0, 0)], [Some(6), Some(0), None, Some(0)]);
+    }
+}

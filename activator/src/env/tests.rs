@@ -67,6 +67,7 @@ fn each_fault_names_its_variable() {
         ("ZEROSCALE_PLATFORM", "file:"),
         ("ZEROSCALE_AUTOSCALER", "autoscaler"),
         ("ZEROSCALE_POD_ADDRESSABILITY", "maybe"),
+        ("ZEROSCALE_MESH", "yes"),
         ("ZEROSCALE_TRACE_CONTEXT", "on"),
         ("ZEROSCALE_HELD_MAX", "-1"),
         ("ZEROSCALE_HELD_ALL_MAX", "x"),
@@ -101,6 +102,9 @@ fn our_own_settings_are_read() {
         ("ZEROSCALE_WAIT_LIMIT", "7s"),
         ("ZEROSCALE_TRACE_CONTEXT", "continue"),
         ("ZEROSCALE_POD_ADDRESSABILITY", "true"),
+        ("ZEROSCALE_MESH", "enabled"),
+        ("PROBE_FREQUENCY", "1s"),
+        ("PROBE_TIMEOUT", "2s"),
         ("ZEROSCALE_HTTP_PORT", "0"),
         ("ZEROSCALE_HTTP2_PORT", "0"),
     ]);
@@ -110,7 +114,9 @@ fn our_own_settings_are_read() {
     );
     assert!(settings.config.trust == Trust::everybody(), "strict mode believes everybody");
     let mut cluster = Cluster { traces: Traces::Unsampled, ..Cluster::new("c.example", "10.0.0.7") };
-    cluster.probing.passthrough = true;
+    let (every, answer_max) = (Duration::from_secs(1), Duration::from_secs(2));
+    cluster.probing =
+        probing::Settings { mesh: Mesh::Enabled, passthrough: true, every, answer_max, ..cluster.probing };
     assert_eq!(settings.config.cluster, Some(cluster));
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
     assert_eq!((settings.config.held_bytes_max, settings.config.charge_wait), (70_000, true));
