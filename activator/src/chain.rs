@@ -1,11 +1,12 @@
 //! The request path of the activator, one function, outermost step first.
 
 use crate::offer::{self, Handback};
+use crate::pods::Pod;
 use crate::probes::Probe;
-use crate::revision::{Entered, Inside, Pod, Revision};
+use crate::revision::{Entered, Inside, Revision};
 use crate::wait::Waiter;
 use crate::wake::{Cold, Wake};
-use crate::{Activator, Cluster, Traces, burst, passthrough, report, route, strict, suspect};
+use crate::{Activator, Traces, burst, passthrough, report, route, strict, suspect};
 use http::header::{EXPECT, HeaderValue};
 use http::{HeaderName, Request, Response, StatusCode, Version, request};
 use hyper::body::Body as _;
@@ -143,8 +144,8 @@ fn wait_limit(activator: &Activator, revision: &Revision, caller: &Caller, came:
 /// Asks a pod that broke off whether its app is still there: one that closed
 /// on purpose is not asked again.
 async fn is_gone(revision: &Revision, key: PodKey, caller: &Caller) -> bool {
-    match revision.pod(key) {
-        Some(pod) => !suspect::is_ready(&pod, &caller.worker).await,
+    match revision.pods.get(key) {
+        Some(pod) => !suspect::is_ready(revision, &pod, &caller.worker).await,
         None => true,
     }
 }
@@ -270,14 +271,14 @@ async fn send(
     began: Instant,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
-    let Some(pod) = revision.pod(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
+    let Some(pod) = revision.pods.get(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
     let better = activator.shared.config.compat == Compat::Better;
     let nonce = (better && pod.condition.is_ours()).then(offer::nonce);
     let (mut request, mut hold) = outgoing(arrival, &pod, nonce.as_ref(), passage.inside.is_some());
     if !better && request.headers().contains_key(EXPECT) {
         hold = Hold::UntilContinueOr(caller.worker.wheel().sleep(strict::EXPECT_PATIENCE));
     }
-    request = addressed(request, revision, activator.shared.config.cluster.as_ref());
+    request = addressed(request, revision);
     let connected = passage.cold.as_ref().map(|_| Arc::new(OnceLock::new()));
     let trip = Trip {
         repeatable: arrival.repeatable(),
@@ -343,8 +344,8 @@ fn lost(activator: &Activator, loss: Loss, sign: Sign) -> Sent {
 }
 
 /// By the pod's address, or by name where a mesh is to keep the address.
-fn addressed(request: Request<Body>, revision: &Revision, cluster: Option<&Cluster>) -> Request<Body> {
-    if !cluster.is_some_and(|cluster| cluster.passthrough) {
+fn addressed(request: Request<Body>, revision: &Revision) -> Request<Body> {
+    if !revision.is_passed_through() {
         return request;
     }
     let (mut parts, body) = request.into_parts();

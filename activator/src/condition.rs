@@ -11,12 +11,20 @@ pub(crate) struct Condition {
     /// Failures since the last answer.
     failures: AtomicU32,
     ours: AtomicBool,
+    /// Many pods behind one address: what one of them says of itself is not
+    /// true of all.
+    many: bool,
 }
 
 impl Condition {
     /// Of a pod that has not failed yet.
     pub(crate) fn new(is_ours: bool) -> Condition {
-        Condition { failures: AtomicU32::new(0), ours: AtomicBool::new(is_ours) }
+        Condition { failures: AtomicU32::new(0), ours: AtomicBool::new(is_ours), many: false }
+    }
+
+    /// Of an address that many pods are behind.
+    pub(crate) fn of_many() -> Condition {
+        Condition { many: true, ..Condition::new(false) }
     }
 
     /// It has answered a request.
@@ -31,9 +39,10 @@ impl Condition {
         self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// What an answer to a probe says of its sidecar.
-    pub(crate) fn heard(&self, fields: &http::HeaderMap) {
-        self.ours.store(fields.contains_key(headers::PROXY), Ordering::Relaxed);
+    /// What an answer to a probe says of its sidecar; true if that is news.
+    pub(crate) fn heard(&self, fields: &http::HeaderMap) -> bool {
+        let is_ours = fields.contains_key(headers::PROXY) && !self.many;
+        self.ours.swap(is_ours, Ordering::Relaxed) != is_ours
     }
 
     /// True when it can be made offers.

@@ -3,6 +3,7 @@
 use plumbing::serve::Settings;
 use plumbing::trust::Trust;
 use policy::compat::Compat;
+use policy::probing;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,9 +47,13 @@ pub struct Config {
 pub struct Cluster {
     /// The end of all service names, such as `cluster.local`.
     pub domain: Arc<str>,
-    /// Pods are addressed by the name of their private service, for a mesh
-    /// (`enable-mesh-pod-addressability`).
-    pub passthrough: bool,
+    /// Its own address (`POD_IP`): as which it is listed among the activators
+    /// of a revision.
+    pub address: Arc<str>,
+    /// How it asks pods whether they are ready. Of a mesh that routes to single
+    /// pods (`passthrough`) they are asked for by the name of their private
+    /// service. Whether a probe is trusted is the revision's to say.
+    pub probing: probing::Settings,
     /// What becomes of a request's trace.
     pub traces: Traces,
 }
@@ -61,6 +66,14 @@ pub enum Traces {
     /// The trace goes on, or begins, under a span of ours, and nothing of it
     /// is recorded.
     Unsampled,
+}
+
+impl Cluster {
+    /// With the reference's defaults, at this address.
+    pub fn new(domain: impl Into<Arc<str>>, address: impl Into<Arc<str>>) -> Cluster {
+        let (domain, address) = (domain.into(), address.into());
+        Cluster { domain, address, probing: probing::Settings::default(), traces: Traces::Passed }
+    }
 }
 
 impl Config {

@@ -3,10 +3,11 @@
 //! met a full pod gets the slot that frees there, whoever frees it, without
 //! waiting in that pod's line and without asking again and again.
 
-use crate::revision::{Pod, Revision};
-use http::header::{HOST, HeaderValue, USER_AGENT};
-use http::{Request, StatusCode};
-use plumbing::body::Body;
+use crate::pods::Pod;
+use crate::question;
+use crate::revision::Revision;
+use http::StatusCode;
+use http::header::HeaderValue;
 use plumbing::forward::Trip;
 use plumbing::headers;
 use plumbing::worker::Worker;
@@ -32,16 +33,16 @@ const AT_ONCE: Duration = Duration::from_millis(2);
 /// Looks out for slots at full pods. To be called by each request that has
 /// begun to wait; whoever finds a pod unwatched watches it for all.
 pub(crate) fn look_out(revision: &Arc<Revision>, worker: &Worker) {
-    for (key, pod) in revision.begin_watch() {
+    for (key, pod) in revision.pods.begin_watch() {
         worker.spawn(watch(revision.clone(), key, pod, worker.clone()));
     }
 }
 
 async fn watch(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
     let mut pause = PAUSE_FIRST;
-    while revision.watch_on(key) {
+    while revision.pods.watch_on(key) {
         let asked = Instant::now();
-        let free = free_slots(&pod, &worker).await;
+        let free = free_slots(&revision, &pod, &worker).await;
         let Some(free) = free else {
             worker.wheel().sleep(PAUSE_SILENT).await;
             continue;
@@ -60,14 +61,9 @@ async fn watch(revision: Arc<Revision>, key: PodKey, pod: Pod, worker: Worker) {
 }
 
 /// What the pod's sidecar says, when it says something.
-async fn free_slots(pod: &Pod, worker: &Worker) -> Option<u64> {
-    let mut request = Request::new(Body::empty());
-    *request.uri_mut() = http::Uri::from_static("/healthz");
-    let fields = request.headers_mut();
-    fields.insert(HOST, HeaderValue::from_str(&pod.address.to_string()).ok()?);
-    fields.insert(USER_AGENT, HeaderValue::from_static("Knative-Activator-Probe"));
-    fields.insert(headers::NETWORK_PROBE, HeaderValue::from_static("queue"));
-    fields.insert(headers::AWAIT_SLOT, HeaderValue::from(ASK_FOR.as_millis() as u64));
+async fn free_slots(revision: &Revision, pod: &Pod, worker: &Worker) -> Option<u64> {
+    let mut request = question::of(revision, pod.address);
+    request.headers_mut().insert(headers::AWAIT_SLOT, HeaderValue::from(ASK_FOR.as_millis() as u64));
     let trip = Trip { repeatable: true, ..Trip::default() };
     let answer = tokio::select! {
         sent = worker.pool().send(pod.address, request, trip) => sent.ok()?,

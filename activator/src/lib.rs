@@ -11,6 +11,7 @@ mod callers;
 mod chain;
 mod condition;
 mod config;
+mod crowd;
 mod end;
 pub mod env;
 mod exposition;
@@ -20,12 +21,16 @@ pub mod link;
 mod metrics;
 mod offer;
 mod passthrough;
+mod pods;
+mod prober;
 mod probes;
+mod question;
 mod repeat;
 mod report;
 mod retire;
 mod revision;
 mod route;
+mod share;
 mod strict;
 mod suspect;
 mod table;
@@ -78,7 +83,8 @@ struct Shared {
     budget: PrefixBudget,
     held: AtomicUsize,
     callers: callers::Callers,
-    metrics: metrics::Metrics,
+    metrics: Arc<metrics::Metrics>,
+    crowd: Arc<crowd::Crowd>,
     health: health::Health,
     /// Ends upgraded connections: asked politely first, then dropped.
     tunnels: Shutdown,
@@ -97,6 +103,8 @@ pub struct RevisionLoad {
     pub oldest_held_since: Option<Moment>,
     /// Requests that are at pods.
     pub in_flight: usize,
+    /// Pods that it may choose; one address for all of them counts as one.
+    pub pods: usize,
 }
 
 impl Activator {
@@ -106,11 +114,11 @@ impl Activator {
     pub fn new(config: Config, stats: StatSink, holding: watch::Sender<Arc<Holding>>) -> Activator {
         let budget = PrefixBudget::new(config.held_bytes_max);
         let table = table::Table::new(retire::Retirement::new(holding));
-        let metrics = metrics::Metrics::new();
+        let (metrics, crowd) = (Arc::new(metrics::Metrics::new()), crowd::Crowd::new());
         let health = health::Health::new(config.compat);
         let callers = callers::Callers::new(config.wakes_per_caller_max);
         let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
-        let shared = Shared { config, table, stats, budget, held, callers, metrics, health, tunnels, poked };
+        let shared = Shared { config, table, stats, budget, held, callers, metrics, crowd, health, tunnels, poked };
         Activator { shared: Arc::new(shared) }
     }
 
@@ -167,4 +175,5 @@ pub async fn run(activator: Activator, sockets: Sockets, links: Links, shutdown:
     }
     following.abort();
     reporting.abort();
+    activator.shared.table.all().iter().for_each(|revision| revision.stop_asking());
 }

@@ -1,19 +1,17 @@
 //! All live revisions: swapped whole when a snapshot comes, read without a lock.
 
-use crate::Activator;
+use crate::prober::{self, Prober};
 use crate::retire::Retirement;
-use crate::revision::{Applied, Doubted, Newcomers, Revision};
-use crate::suspect;
+use crate::revision::Revision;
+use crate::{Activator, Shared};
 use arc_swap::ArcSwap;
 use plumbing::head::Head;
 use plumbing::worker::Workers;
-use policy::compat::Compat;
 use policy::revision::RevisionId;
 use policy::world::{Routes, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::sync::watch;
 
 pub(crate) struct Table {
@@ -60,32 +58,23 @@ impl Table {
                 let number = self.next_number.fetch_add(1, Ordering::Relaxed);
                 let waiting_max = activator.shared.config.held_per_revision_max;
                 let budget = activator.shared.budget.part(activator.shared.config.held_bytes_per_revision_max);
-                Arc::new(Revision::new(id.clone(), view, number, waiting_max, budget, &self.retirement))
+                let prober = prober(activator, id);
+                let held = (waiting_max, budget);
+                let revision = Revision::new(id.clone(), view, number, held, &self.retirement, prober.clone());
+                let revision = Arc::new(revision);
+                if let Some(prober) = prober {
+                    let worker = workers.least_busy().clone();
+                    worker.clone().spawn(prober::run(revision.clone(), prober, worker));
+                }
+                revision
             });
             revisions.insert(id.clone(), revision);
         }
         let live: Vec<(Arc<Revision>, _)> =
             snapshot.revisions.iter().filter_map(|(id, view)| Some((revisions.get(id)?.clone(), view))).collect();
         self.current.store(Arc::new(Contents { revisions, routes: snapshot.routes.clone() }));
-        let config = &activator.shared.config;
-        let newcomers = match config.cluster {
-            // On a machine of its own all sidecars are ours.
-            None => Newcomers::Ours,
-            Some(_) if config.compat == Compat::Strict => Newcomers::Stock,
-            Some(_) => Newcomers::Asked,
-        };
         for (revision, view) in live {
-            let Applied { new, woken } = revision.apply(view, newcomers);
-            for (key, pod) in new.into_iter().filter(|(_, pod)| pod.is_doubted()) {
-                let worker = workers.least_busy().clone();
-                let asked = Doubted { key, pod, rest: Duration::ZERO };
-                worker.clone().spawn(suspect::watch(revision.clone(), asked, worker));
-            }
-            if let Some(wake) = woken {
-                activator.shared.metrics.woken(&wake);
-                let app_ms = wake.app_start().map(|span| span.as_millis() as u64);
-                tracing::info!(revision = %revision.id, took_ms = wake.took().as_millis() as u64, app_ms, "woke up");
-            }
+            revision.apply(view, &activator.shared.metrics);
         }
         for (id, revision) in &before.revisions {
             if !snapshot.revisions.contains_key(id) {
@@ -94,6 +83,13 @@ impl Table {
         }
         self.retirement.taken_in(snapshot.version);
     }
+}
+
+/// Who asks the pods of that revision; on a machine of its own the platform does.
+fn prober(activator: &Activator, id: &RevisionId) -> Option<Arc<Prober>> {
+    let Shared { config, crowd, metrics, .. } = &*activator.shared;
+    let cluster = config.cluster.as_ref()?;
+    Some(Arc::new(Prober::new(cluster, config.compat, id, crowd, metrics)))
 }
 
 /// Follows the platform until it ends.

@@ -54,13 +54,20 @@ impl Wake {
         let _ = self.ordered.set(Instant::now());
     }
 
-    /// The platform shows a pod that is ready; how long its app took to start.
+    /// A pod is ready; how long its app took to start.
     pub(crate) fn ready(&self, app_start: Option<Duration>) {
         self.ordered();
         let _ = self.ready.set(Instant::now());
         if let Some(span) = app_start {
             let _ = self.app_start.set(span);
         }
+    }
+
+    /// It has ended.
+    pub(crate) fn is_over(&self, metrics: &Metrics, revision: &Revision) {
+        metrics.woken(self);
+        let app_ms = self.app_start().map(|span| span.as_millis() as u64);
+        tracing::info!(revision = %revision.id, took_ms = self.took().as_millis() as u64, app_ms, "woke up");
     }
 
     /// From the first request to the first ready pod.

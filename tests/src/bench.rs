@@ -9,7 +9,7 @@ use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::moment::Moment;
 use policy::revision::{Aggregation, Bounds, RevisionId, RevisionSpec, ScaleSpec, WindowSpec};
-use policy::world::{Holding, Path, Pod, PodPhase, RevisionView, Routes, Snapshot, Trouble};
+use policy::world::{Holding, Network, Path, Pod, PodPhase, RevisionView, Routes, Snapshot, Trouble};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct Bench {
     pub ended: tokio::task::JoinHandle<()>,
     /// The revision's spec.
     pub spec: RevisionSpec,
+    /// What the network of a cluster knows of it.
+    pub network: Network,
 }
 
 /// A moment that plays no part.
@@ -82,7 +84,8 @@ pub async fn bench_within(fds: Budget, limit: u32, change: impl FnOnce(&mut Conf
     let sockets = Sockets { serving: vec![listener.into()] };
     let ended = tokio::spawn(activator::run(activator.clone(), sockets, links, shutdown.clone()));
     let spec = spec(limit);
-    let bench = Bench { address, activator, world, holding: holding_seen, stats, shutdown, ended, spec };
+    let network = Network::default();
+    let bench = Bench { address, activator, world, holding: holding_seen, stats, shutdown, ended, spec, network };
     bench.publish(&[], Path::Activator, None).await;
     bench
 }
@@ -104,6 +107,7 @@ impl Bench {
             path_since: EPOCH,
             trouble,
             without_room: 0,
+            network: self.network.clone(),
         };
         let id = RevisionId::new("default", "rev");
         let version = self.world.borrow().version + 1;

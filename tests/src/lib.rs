@@ -19,6 +19,7 @@ pub mod rig;
 pub mod sidecar;
 pub mod simulation;
 pub mod soak;
+pub mod stock;
 pub mod testapp;
 pub mod wake_signal;
 pub mod websocket;

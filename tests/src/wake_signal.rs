@@ -15,7 +15,7 @@ use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::revision::RevisionId;
-use policy::world::{Holding, Path, RevisionView, Routes, Snapshot};
+use policy::world::{Holding, Network, Path, RevisionView, Routes, Snapshot};
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -143,6 +143,7 @@ fn asleep(revisions: usize) -> Snapshot {
         path_since: EPOCH,
         trouble: None,
         without_room: 0,
+        network: Network::default(),
     });
     let hosts = (0..revisions).map(|number| (host(number).into(), id(number))).collect();
     Snapshot {

@@ -1,6 +1,6 @@
 //! Which pod a request goes to, and where it goes when that pod fails.
 
-use activator::{Cluster, Traces};
+use activator::Cluster;
 use plumbing::trust::Trust;
 use policy::compat::Compat;
 use std::net::SocketAddr;
@@ -16,6 +16,9 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 const POST: &str = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi";
+
+/// What a sidecar of the reference answers to a probe.
+const READY: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nqueue";
 
 /// An address that nobody listens on.
 async fn nobody() -> SocketAddr {
@@ -231,14 +234,15 @@ async fn offers_are_made_only_to_sidecars_that_said_that_they_are_ours() {
                 if head.is_empty() {
                     return;
                 }
+                let answer = if head.contains("k-network-probe: queue") { READY } else { OK };
                 told.send(head).unwrap();
-                stream.write_all(OK).await.unwrap();
+                stream.write_all(answer).await.unwrap();
             }
         }
     })
     .await;
     // In a cluster, where pods may have any sidecar.
-    let cluster = Cluster { domain: "cluster.local".into(), passthrough: false, traces: Traces::Passed };
+    let cluster = Cluster::new("cluster.local", "127.0.0.1");
     let bench = bench(1, |config| config.cluster = Some(cluster)).await;
     bench.ready(&[("stock", stock)]).await;
     let asked = timeout(PATIENCE, heard.recv()).await.unwrap().unwrap();

@@ -8,7 +8,7 @@ use plumbing::stats;
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::revision::RevisionId;
-use policy::world::{Holding, Path, Pod, PodPhase, RevisionView, Routes, Snapshot};
+use policy::world::{Holding, Network, Path, Pod, PodPhase, RevisionView, Routes, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
 use tests::bench::{EPOCH, spec};
@@ -92,7 +92,15 @@ async fn two() -> Two {
     let address = listener.local_addr().unwrap();
     let view = |pods| {
         let spec = Arc::new(spec(0));
-        Arc::new(RevisionView { spec, pods, path: Path::Activator, path_since: EPOCH, trouble: None, without_room: 0 })
+        Arc::new(RevisionView {
+            spec,
+            pods,
+            path: Path::Activator,
+            path_since: EPOCH,
+            trouble: None,
+            without_room: 0,
+            network: Network::default(),
+        })
     };
     let ready = Pod { name: "p".into(), address: pod.address, phase: PodPhase::Ready, since: EPOCH, start_took: None };
     let id = |name: &str| RevisionId::new("default", name);

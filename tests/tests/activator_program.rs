@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
-use tests::rig::{PATIENCE, read_to_end, read_until, send};
+use tests::filehost::world::{self, Line};
+use tests::rig::{PATIENCE, lateness, read_to_end, read_until, send, until};
+use tests::stock::Stock;
 
 fn binary() -> PathBuf {
     tests::floor::binaries::activator().unwrap()
@@ -166,6 +168,35 @@ async fn an_unknown_revision_is_told_in_the_references_words_and_side_ports_are_
     assert!(ask(program.profiling, get).await.starts_with("HTTP/1.1 404 "));
     let post = "POST /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert!(ask(program.metrics, post).await.starts_with("HTTP/1.1 405 "));
+}
+
+#[tokio::test]
+async fn two_of_them_find_the_pods_of_a_file_and_share_them_out_by_their_addresses() {
+    let (one, two) = (Stock::start(Duration::ZERO).await, Stock::start(Duration::ZERO).await);
+    let mut pods = [&one, &two];
+    pods.sort_by_key(|pod| pod.address.to_string());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.yaml");
+    let phases = [(&one, "starting"), (&two, "ready")];
+    let lines = phases.map(|(pod, phase)| Line { name: phase.to_owned(), address: pod.address, phase });
+    let settings = "  containerConcurrency: 1\n  activators: [10.1.0.1, 10.1.0.2]\n";
+    world::put(&path, &world::text(settings, &lines));
+    let platform = format!("file:{}", path.display());
+    let program = |ip| Program::start(&[("ZEROSCALE_PLATFORM", &platform), ("POD_IP", ip)]);
+    let programs = [program("10.1.0.1"), program("10.1.0.2")];
+    until("all are asked", || pods.iter().all(|pod| pod.probes() >= 2)).await;
+    // Before both are known, either is everybody's.
+    tokio::time::sleep(Duration::from_millis(100) + lateness()).await;
+    for (program, name) in programs.iter().zip(["a", "b"]) {
+        for _ in 0..10 {
+            let request = format!("GET /{name} HTTP/1.1\r\nhost: rev.default.svc.cluster.local\r\n\r\n");
+            let answer = read_until(&mut send(program.http, &request).await, "\r\n\r\nok").await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+    }
+    for (pod, name) in pods.iter().zip(["a", "b"]) {
+        assert_eq!(pod.requests(), [(name.to_owned(), 10)].into());
+    }
 }
 
 #[tokio::test]

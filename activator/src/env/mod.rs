@@ -15,6 +15,7 @@ use plumbing::telemetry::Format;
 use plumbing::tls;
 use plumbing::trust::{Ranges, Trust};
 use policy::compat::Compat;
+use policy::probing::{self, Mesh};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,8 +48,6 @@ pub enum Autoscaler {
 pub struct Settings {
     /// Of the activator itself.
     pub config: Config,
-    /// Its own address: as which it is listed among the activators.
-    pub pod_ip: String,
     /// What it listens on.
     pub ports: Ports,
     /// TLS of the port for that; `None` when there are no certificates.
@@ -57,8 +56,6 @@ pub struct Settings {
     pub autoscaler: Autoscaler,
     /// Where its snapshots come from.
     pub platform: Platform,
-    /// How pods are probed by a platform that does not probe itself.
-    pub probing: Probing,
     /// Threads that serve requests.
     pub workers: usize,
     /// How long it goes on as before when it has been asked to end.
@@ -98,15 +95,6 @@ impl Ports {
     }
 }
 
-/// `PROBE_TIMEOUT` and `PROBE_FREQUENCY`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probing {
-    /// How long one round may take.
-    pub timeout: Duration,
-    /// How often there is one.
-    pub every: Duration,
-}
-
 /// Reads all settings. Whatever stands in faulty variables is replaced, so
 /// that one run finds all faults: use the result only if `env` has none.
 /// `resolver` is what stands in `/etc/resolv.conf`.
@@ -124,7 +112,8 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
     config.drain_wait = Some(DRAIN_WAIT);
     config.cluster = Some(Cluster {
         domain: domain.as_str().into(),
-        passthrough: env.flag("ZEROSCALE_POD_ADDRESSABILITY"),
+        address: address(&pod_ip).into(),
+        probing: probing(env),
         traces: env.own("ZEROSCALE_TRACE_CONTEXT", traces).unwrap_or(Traces::Passed),
     });
     bounds(env, &mut config);
@@ -138,15 +127,10 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
     idle_connections(env);
     Settings {
         config,
-        pod_ip,
         ports: ports(env, compat),
         tls: certificates(env, compat),
         autoscaler,
         platform: platform(env),
-        probing: Probing {
-            timeout: reference_duration(env, "PROBE_TIMEOUT").unwrap_or(Duration::from_millis(300)),
-            every: reference_duration(env, "PROBE_FREQUENCY").unwrap_or(Duration::from_millis(200)),
-        },
         workers: env.own("ZEROSCALE_WORKERS", workers).unwrap_or_else(cores),
         settle: env.duration("ZEROSCALE_DRAIN_SETTLE").unwrap_or(SETTLE),
         log: log(env),
@@ -178,6 +162,29 @@ fn trust(env: &mut Env, compat: Compat) -> Trust {
     let mut list = |name| env.own(name, str::parse::<Ranges>).unwrap_or_else(Ranges::everybody);
     let trust = Trust { peers: list("ZEROSCALE_TRUSTED_PEERS"), proxies: list("ZEROSCALE_TRUSTED_PROXIES") };
     if compat == Compat::Strict { Trust::everybody() } else { trust }
+}
+
+fn probing(env: &mut Env) -> probing::Settings {
+    let usual = probing::Settings::default();
+    probing::Settings {
+        mesh: env.own("ZEROSCALE_MESH", mesh).unwrap_or_default(),
+        passthrough: env.flag("ZEROSCALE_POD_ADDRESSABILITY"),
+        every: reference_duration(env, "PROBE_FREQUENCY").unwrap_or(usual.every),
+        answer_max: reference_duration(env, "PROBE_TIMEOUT").unwrap_or(usual.answer_max),
+        ..usual
+    }
+}
+
+fn mesh(text: &str) -> Result<Mesh, String> {
+    match text {
+        "auto" | "enabled" | "disabled" => Ok(Mesh::from_setting(text)),
+        _ => Err(format!("`{text}` is neither `auto` nor `enabled` nor `disabled`")),
+    }
+}
+
+/// In the form in which addresses are listed, if it is one.
+fn address(text: &str) -> String {
+    text.parse::<IpAddr>().map_or_else(|_| text.to_owned(), |address| address.to_string())
 }
 
 fn bounds(env: &mut Env, config: &mut Config) {

@@ -21,7 +21,7 @@ fn settings(lines: &[(&str, &str)]) -> Settings {
 #[test]
 fn what_a_stock_deployment_sets_is_enough_beside_the_platform() {
     let settings = settings(&[]);
-    assert_eq!((&*settings.config.pod_name, settings.pod_ip.as_str()), ("activator-1", "10.0.0.7"));
+    assert_eq!(&*settings.config.pod_name, "activator-1");
     assert_eq!(settings.platform, Platform::File("/world.yaml".into()));
     let autoscaler = "autoscaler.knative-serving.svc.prod:8080".to_owned();
     let reference = link::Settings { autoscaler, compat: Compat::Better };
@@ -31,13 +31,11 @@ fn what_a_stock_deployment_sets_is_enough_beside_the_platform() {
         (bind.to_string().as_str(), http, http2, https, profiling, metrics),
         ("::", 8012, 8013, 8112, 8008, Some(9090))
     );
-    assert_eq!((settings.probing.timeout.as_millis(), settings.probing.every.as_millis()), (300, 200));
     assert_eq!((settings.settle, settings.tls.is_none()), (Duration::from_secs(45), true));
     let config = settings.config;
     assert_eq!((config.held_per_revision_max, config.held_max, config.wait_max.as_secs()), (10_000, 20_000, 300));
     assert!(config.trust == Trust::everybody() && config.compat == Compat::Better);
-    let cluster = Cluster { domain: "prod".into(), passthrough: false, traces: Traces::Passed };
-    assert_eq!(config.cluster, Some(cluster));
+    assert_eq!(config.cluster, Some(Cluster::new("prod", "10.0.0.7")));
 }
 
 #[test]
@@ -69,6 +67,7 @@ fn each_fault_names_its_variable() {
         ("ZEROSCALE_PLATFORM", "file:"),
         ("ZEROSCALE_AUTOSCALER", "autoscaler"),
         ("ZEROSCALE_POD_ADDRESSABILITY", "maybe"),
+        ("ZEROSCALE_MESH", "yes"),
         ("ZEROSCALE_TRACE_CONTEXT", "on"),
         ("ZEROSCALE_HELD_MAX", "-1"),
         ("ZEROSCALE_HELD_ALL_MAX", "x"),
@@ -103,6 +102,9 @@ fn our_own_settings_are_read() {
         ("ZEROSCALE_WAIT_LIMIT", "7s"),
         ("ZEROSCALE_TRACE_CONTEXT", "continue"),
         ("ZEROSCALE_POD_ADDRESSABILITY", "true"),
+        ("ZEROSCALE_MESH", "enabled"),
+        ("PROBE_FREQUENCY", "1s"),
+        ("PROBE_TIMEOUT", "2s"),
         ("ZEROSCALE_HTTP_PORT", "0"),
         ("ZEROSCALE_HTTP2_PORT", "0"),
     ]);
@@ -111,7 +113,10 @@ fn our_own_settings_are_read() {
         Autoscaler::Websocket(link::Settings { autoscaler: "[::1]:81".into(), compat: Compat::Strict })
     );
     assert!(settings.config.trust == Trust::everybody(), "strict mode believes everybody");
-    let cluster = Cluster { domain: "c.example".into(), passthrough: true, traces: Traces::Unsampled };
+    let mut cluster = Cluster { traces: Traces::Unsampled, ..Cluster::new("c.example", "10.0.0.7") };
+    let (every, answer_max) = (Duration::from_secs(1), Duration::from_secs(2));
+    cluster.probing =
+        probing::Settings { mesh: Mesh::Enabled, passthrough: true, every, answer_max, ..cluster.probing };
     assert_eq!(settings.config.cluster, Some(cluster));
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
     assert_eq!((settings.config.held_bytes_max, settings.config.charge_wait), (70_000, true));

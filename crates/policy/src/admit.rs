@@ -17,6 +17,7 @@ use crate::eject::{Sign, may_eject};
 use crate::list::{Arena, Key, List};
 use crate::moment::Moment;
 use crate::pick::{Candidate, Rule, pick};
+use std::collections::BTreeMap;
 
 /// Bounds on how many may be inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +181,23 @@ impl Admission {
             Some(_) => self.pods.remove(pod.0).is_some(),
             None => true,
         }
+    }
+
+    /// Takes a removed pod into the choice again, with the requests that it
+    /// still has and nothing held against it. False when it was let go of.
+    pub fn restore_pod(&mut self, pod: PodKey, capacity: Option<u32>, woken: &mut Vec<Ticket>) -> bool {
+        let Some(state) = self.pods.get_mut(pod.0).filter(|state| state.gone) else { return false };
+        *state = Pod { capacity, in_flight: state.in_flight, share: None, suspended: false, gone: false };
+        self.order.push(pod);
+        self.hand_out(woken);
+        true
+    }
+
+    /// Brings the pods into this order, in which they are chosen from; those
+    /// that it does not name come after it.
+    pub fn arrange(&mut self, first: &[PodKey]) {
+        let places: BTreeMap<PodKey, usize> = first.iter().copied().zip(0..).collect();
+        self.order.sort_by_key(|pod| places.get(pod).copied().unwrap_or(usize::MAX));
     }
 
     /// Changes a pod's capacity; requests beyond a lowered one go on.
@@ -649,6 +667,32 @@ mod tests {
         assert_eq!((state.running(), state.pod_count()), (0, 0));
         let (mut idle, pods) = with_pods(&[Some(2)]);
         assert!(idle.remove_pod(pods[0]));
+    }
+
+    #[test]
+    fn a_pod_that_comes_back_has_what_it_had() {
+        let (mut state, pods) = with_pods(&[Some(2)]);
+        let (one, two) = (go(state.ask(NOW, 0)), go(state.ask(NOW, 0)));
+        let first = wait(state.ask(NOW, 0));
+        state.suspend_pod(pods[0]);
+        let mut woken = Vec::new();
+        assert!(!state.restore_pod(pods[0], Some(2), &mut woken), "it is there");
+        assert!(!state.remove_pod(pods[0]));
+        assert!(state.restore_pod(pods[0], Some(2), &mut woken) && woken.is_empty(), "it is full");
+        assert!(!state.release(one, &mut woken));
+        assert_eq!(woken, [first]);
+        let first = claimed(&mut state, first);
+        assert!(!state.release(two, &mut Vec::new()) && !state.release(first, &mut Vec::new()));
+        assert!(state.remove_pod(pods[0]) && !state.restore_pod(pods[0], Some(2), &mut woken), "it was let go of");
+        state.check().unwrap();
+    }
+
+    #[test]
+    fn pods_are_chosen_from_in_the_order_into_which_they_are_brought() {
+        let (mut state, pods) = with_pods(&[Some(1), Some(1), Some(1)]);
+        state.arrange(&[pods[2], pods[0]]);
+        let chosen: Vec<PodKey> = (0..3).map(|_| go(state.ask(NOW, 0)).pod).collect();
+        assert_eq!(chosen, [pods[2], pods[0], pods[1]]);
     }
 
     #[test]

@@ -116,7 +116,12 @@ impl Seat {
     /// directly they list its pods, and the own address is not among them.
     pub fn observe(&mut self, subsets: &[Subset], protocol: &str, now: Moment) {
         let in_path = subsets.iter().filter(|subset| subset.port(protocol).is_some());
-        let addresses: BTreeSet<&str> = in_path.flat_map(|subset| subset.ready.iter().map(|ip| &**ip)).collect();
+        self.listed(in_path.flat_map(|subset| subset.ready.iter().map(|ip| &**ip)), now);
+    }
+
+    /// The same, where it is known already whose addresses are meant.
+    pub fn listed<'a>(&mut self, addresses: impl IntoIterator<Item = &'a str>, now: Moment) {
+        let addresses: BTreeSet<&str> = addresses.into_iter().collect();
         match addresses.iter().position(|&address| address == &*self.own) {
             Some(index) => {
                 let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -37,6 +37,32 @@ pub struct RevisionView {
     /// Pods that are wanted and not made, because all the room is taken
     /// (`--max-pods`).
     pub without_room: u32,
+    /// Its place in the network of a cluster.
+    pub network: Network,
+}
+
+/// What the network of a cluster knows of a revision. Where there is none,
+/// nothing of it is known or needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The one address of all its pods: that of its private service, with the
+    /// port of the revision's protocol.
+    pub private_service: Option<SocketAddr>,
+    /// IP addresses of the activators in its path, as the ready addresses of
+    /// its public Endpoints name them. They may also be those of pods, when
+    /// the path is the direct one.
+    pub activators: BTreeSet<Arc<str>>,
+    /// A pod that passes an activator's probe takes requests even if the
+    /// platform does not hold it for ready yet. Not so where its sidecar
+    /// cannot know: with an exec readiness probe or a startup probe.
+    pub trust_probe: bool,
+}
+
+impl Default for Network {
+    /// Nothing is known of it, and probes are trusted.
+    fn default() -> Network {
+        Network { private_service: None, activators: BTreeSet::new(), trust_probe: true }
+    }
 }
 
 impl RevisionView {

@@ -35,7 +35,7 @@ impl Course {
 mod tests {
     use super::*;
     use policy::moment::Moment;
-    use policy::world::{Pod, RevisionView};
+    use policy::world::{Network, Pod, RevisionView};
     use std::sync::Arc;
 
     fn snapshot(phases: &[PodPhase], path: Path) -> Snapshot {
@@ -48,8 +48,15 @@ mod tests {
             start_took: (*phase != PodPhase::Starting).then_some(Duration::from_millis(157)),
         };
         let pods = phases.iter().map(pod).collect();
-        let view =
-            RevisionView { spec: service.spec, pods, path, path_since: Moment::MIN, trouble: None, without_room: 0 };
+        let view = RevisionView {
+            spec: service.spec,
+            pods,
+            path,
+            path_since: Moment::MIN,
+            trouble: None,
+            without_room: 0,
+            network: Network::default(),
+        };
         Snapshot { revisions: [(service.revision, Arc::new(view))].into(), ..Snapshot::default() }
     }
 

@@ -66,7 +66,7 @@ fn judge_step(watch: &mut Watch, step: &Value, now: Moment, told: &mut Told) -> 
         _ => return differs("malformed row: unknown event"),
     }
     let mut probed = BTreeSet::new();
-    while let Some(probe) = watch.next_probe() {
+    while let Some(probe) = watch.next_probe(now) {
         watch.answered(probe.id, answer(&step["probe_answers"][&*probe.to])?, now);
         probed.insert(probe.to);
     }

@@ -57,5 +57,6 @@ fn view(said: resolve::View, before: Option<&Arc<RevisionView>>, now: Moment) ->
         path_since: before.filter(|before| before.path == said.path).map_or(now, |before| before.path_since),
         trouble,
         without_room: said.without_room,
+        network: said.network,
     }
 }

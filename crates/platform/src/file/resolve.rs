@@ -4,7 +4,7 @@
 use crate::file::schema;
 use policy::duration;
 use policy::revision::{Aggregation, Bounds, Metric, RevisionId, RevisionSpec, ScaleSpec, Timeouts, WindowSpec};
-use policy::world::{Path, PodPhase, Routes, TroubleKind};
+use policy::world::{Network, Path, PodPhase, Routes, TroubleKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub(super) struct View {
     pub(super) path: Path,
     pub(super) trouble: Option<(TroubleKind, Arc<str>)>,
     pub(super) without_room: u32,
+    pub(super) network: Network,
 }
 
 #[derive(Debug, PartialEq)]
@@ -91,6 +92,7 @@ fn route(revision: &schema::Revision, id: &RevisionId, routes: &mut Routes, faul
 }
 
 fn view(revision: schema::Revision, id: &RevisionId, faults: &mut Faults) -> View {
+    let network = network(&revision, faults);
     let pods = revision.pods.into_iter().map(|pod| Pod {
         start_took: faults.span("startTook", pod.start_took.as_deref()),
         name: pod.name.into(),
@@ -130,7 +132,23 @@ fn view(revision: schema::Revision, id: &RevisionId, faults: &mut Faults) -> Vie
             (kind, trouble.text.into())
         }),
         without_room: revision.without_room,
+        network,
     }
+}
+
+fn network(revision: &schema::Revision, faults: &mut Faults) -> Network {
+    let mut activators = BTreeSet::new();
+    for address in &revision.activators {
+        // Activators are told apart and put in order by the text.
+        if !activators.insert(Arc::from(address.to_string())) {
+            faults.add(format!("activators: {address} is there twice"));
+        }
+    }
+    if revision.private_service.is_some_and(|address| address.port() == 0) {
+        faults.add("privateService: its port is 0".to_owned());
+    }
+    let trust_probe = revision.trust_probe.unwrap_or(true);
+    Network { private_service: revision.private_service, activators, trust_probe }
 }
 
 fn timeouts(given: &schema::Timeouts, faults: &mut Faults) -> Timeouts {

@@ -1,7 +1,7 @@
 //! The form of the snapshot file. What it means: `resolve`.
 
 use serde::Deserialize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +30,10 @@ pub(super) struct Revision {
     pub(super) trouble: Option<Trouble>,
     #[serde(default)]
     pub(super) without_room: u32,
+    pub(super) private_service: Option<SocketAddr>,
+    #[serde(default)]
+    pub(super) activators: Vec<IpAddr>,
+    pub(super) trust_probe: Option<bool>,
     #[serde(default)]
     pub(super) pods: Vec<Pod>,
 }

@@ -1,6 +1,6 @@
 use super::*;
 use policy::revision::RevisionId;
-use policy::world::{Order, Path as Way, PodPhase};
+use policy::world::{Network, Order, Path as Way, PodPhase};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,6 +72,20 @@ async fn a_file_is_taken_in_and_followed() {
 }
 
 #[tokio::test]
+async fn what_the_network_of_a_cluster_knows_is_taken_in() {
+    let id = RevisionId::new("default", "shop-00001");
+    let mut bench = Bench::start(Some(ONE));
+    assert_eq!(bench.version(1).await.revisions[&id].network, Network::default());
+    let more =
+        "  service: shop\n  privateService: '10.0.9.1:80'\n  activators: [10.0.0.2, 10.0.0.10]\n  trustProbe: false\n";
+    bench.write(&ONE.replace("  service: shop\n", more));
+    let network = bench.version(2).await.revisions[&id].network.clone();
+    assert_eq!(network.private_service, Some(([10, 0, 9, 1], 80).into()));
+    assert_eq!(network.activators.iter().map(|text| &**text).collect::<Vec<_>>(), ["10.0.0.10", "10.0.0.2"]);
+    assert!(!network.trust_probe);
+}
+
+#[tokio::test]
 async fn a_bad_file_leaves_the_last_good_one_and_is_told_once_a_change() {
     let mut bench = Bench::start(Some(ONE));
     bench.version(1).await;
@@ -84,6 +98,13 @@ async fn a_bad_file_leaves_the_last_good_one_and_is_told_once_a_change() {
         ("revisions:\n- name: x\n...\n", "namespace/name"),
         ("revisions:\n- name: a/x\n  scale: {min: 3, max: 2, window: 1s}\n...\n", "a/x: scale.window"),
         ("revisions:\n- name: a/x\n  pods:\n  - {name: p, address: 'nowhere:1'}\n...\n", "line 4"),
+        (
+            "revisions:\n- name: a/x\n  activators: [10.0.0.1, 10.0.0.1]\n...\n",
+            "a/x: activators: 10.0.0.1 is there twice",
+        ),
+        ("revisions:\n- name: a/x\n  activators: [somewhere]\n...\n", "line 3"),
+        ("revisions:\n- name: a/x\n  privateService: 10.0.0.1:0\n...\n", "a/x: privateService"),
+        ("revisions:\n- name: a/x\n  trustProbe: maybe\n...\n", "line 3"),
     ];
     for (n, (content, why)) in cases.iter().enumerate() {
         bench.write(content);

@@ -5,7 +5,7 @@ use super::config::Service;
 use super::drain::Wish;
 use super::pod::{Failure, Note};
 use policy::moment::Moment;
-use policy::world::{Path, Pod, PodName, PodPhase, RevisionView, Trouble};
+use policy::world::{Network, Path, Pod, PodName, PodPhase, RevisionView, Trouble};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -40,6 +40,7 @@ impl Revision {
             path_since: now,
             trouble: None,
             without_room: 0,
+            network: Network::default(),
         };
         Revision {
             wanted: service.initial,
@@ -157,6 +158,7 @@ impl Revision {
             path_since: self.path_since,
             trouble: self.trouble.clone(),
             without_room: self.missing(),
+            network: Network::default(),
         };
         let changed = *self.view != view;
         if changed {

@@ -9,29 +9,48 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     next_id: u64,
-    open: BTreeMap<ProbeId, Probe>,
-    to_send: VecDeque<Probe>,
+    open: BTreeMap<ProbeId, Open>,
+    to_send: VecDeque<ProbeId>,
+}
+
+/// A question, and until when it may be answered; it has no time of its own
+/// before it is sent.
+#[derive(Debug)]
+struct Open {
+    to: Destination,
+    subject: Subject,
+    deadline: Option<Moment>,
 }
 
 impl Asking {
-    pub(super) fn ask(&mut self, to: Destination, subject: Subject, deadline: Moment) -> ProbeId {
+    pub(super) fn ask(&mut self, to: Destination, subject: Subject) -> ProbeId {
         let id = ProbeId(self.next_id);
         self.next_id += 1;
-        let probe = Probe { id, to, subject, deadline };
-        self.open.insert(id, probe.clone());
-        self.to_send.push_back(probe);
+        self.open.insert(id, Open { to, subject, deadline: None });
+        self.to_send.push_back(id);
         id
     }
 
-    /// The next one to send; one that was let go of meanwhile is not.
-    pub(super) fn next(&mut self) -> Option<Probe> {
-        let open = &self.open;
-        std::iter::from_fn(|| self.to_send.pop_front()).find(|probe| open.contains_key(&probe.id))
+    /// The next one to send, to be answered by `deadline`; one that was let go
+    /// of meanwhile is not.
+    pub(super) fn next(&mut self, deadline: Moment) -> Option<Probe> {
+        while let Some(id) = self.to_send.pop_front() {
+            if let Some(open) = self.open.get_mut(&id) {
+                open.deadline = Some(deadline);
+                return Some(Probe { id, to: open.to.clone(), subject: open.subject, deadline });
+            }
+        }
+        None
     }
 
-    /// The probe of that name, which is over now.
-    pub(super) fn take(&mut self, id: ProbeId) -> Option<Probe> {
-        self.open.remove(&id)
+    /// True while one is to be sent.
+    pub(super) fn has_next(&self) -> bool {
+        self.to_send.iter().any(|id| self.open.contains_key(id))
+    }
+
+    /// Whom the probe of that name asked, which is over now.
+    pub(super) fn take(&mut self, id: ProbeId) -> Option<(Destination, Subject)> {
+        self.open.remove(&id).map(|open| (open.to, open.subject))
     }
 
     /// Lets go of all: what is answered to them does not count.
@@ -42,11 +61,12 @@ impl Asking {
 
     /// Those whose time is over.
     pub(super) fn expired(&self, now: Moment) -> Vec<ProbeId> {
-        self.open.values().filter(|probe| probe.deadline <= now).map(|probe| probe.id).collect()
+        let late = self.open.iter().filter(|(_, open)| open.deadline.is_some_and(|deadline| deadline <= now));
+        late.map(|(id, _)| *id).collect()
     }
 
     pub(super) fn first_deadline(&self) -> Option<Moment> {
-        self.open.values().map(|probe| probe.deadline).min()
+        self.open.values().filter_map(|open| open.deadline).min()
     }
 
     pub(super) fn len(&self) -> usize {

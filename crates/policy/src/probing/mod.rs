@@ -16,6 +16,7 @@
 //! mode asks each pod at its own pace (`singly`).
 
 mod asking;
+mod pace;
 mod rounds;
 mod singly;
 
@@ -23,6 +24,7 @@ use crate::backends::{Backends, Destination};
 use crate::compat::Compat;
 use crate::endpoints::Listed;
 use crate::moment::Moment;
+pub use pace::step;
 use rounds::Rounds;
 use singly::Singly;
 use std::collections::BTreeSet;
@@ -170,6 +172,15 @@ impl Watch {
         }
     }
 
+    /// Whether a pod that passes counts before Kubernetes holds it for ready
+    /// ([`Settings::trust_probe`]); for what happens from now on.
+    pub fn set_trust_probe(&mut self, trust: bool) {
+        match &mut self.way {
+            Way::Rounds(way) => way.settings.trust_probe = trust,
+            Way::Singly(way) => way.settings.trust_probe = trust,
+        }
+    }
+
     /// The private Endpoints were made or changed.
     pub fn endpoints(&mut self, listed: Listed, now: Moment) {
         match &mut self.way {
@@ -197,11 +208,11 @@ impl Watch {
     }
 
     /// A request could not be sent to that destination. The better mode gives
-    /// it no more until it has passed again.
-    pub fn doubt(&mut self, destination: &Destination, now: Moment) {
+    /// it no more until it has passed again; it is asked after `rest`.
+    pub fn doubt(&mut self, destination: &Destination, rest: Duration, now: Moment) {
         match &mut self.way {
             Way::Rounds(_) => {}
-            Way::Singly(way) => way.doubt(destination, now),
+            Way::Singly(way) => way.doubt(destination, rest, now),
         }
     }
 
@@ -230,11 +241,35 @@ impl Watch {
         }
     }
 
-    /// The next question to send.
-    pub fn next_probe(&mut self) -> Option<Probe> {
+    /// The next question, which is sent now.
+    pub fn next_probe(&mut self, now: Moment) -> Option<Probe> {
         match &mut self.way {
-            Way::Rounds(way) => way.asking.next(),
-            Way::Singly(way) => way.asking.next(),
+            Way::Rounds(way) => way.asking.next(now + way.settings.answer_max),
+            Way::Singly(way) => way.asking.next(now + way.settings.answer_max),
+        }
+    }
+
+    /// True while there is a question to send.
+    pub fn has_probe(&self) -> bool {
+        match &self.way {
+            Way::Rounds(way) => way.asking.has_next(),
+            Way::Singly(way) => way.asking.has_next(),
+        }
+    }
+
+    /// Pods that are asked again and again, since they do not answer yet.
+    pub fn asked(&self) -> usize {
+        match &self.way {
+            Way::Rounds(way) => way.missing(),
+            Way::Singly(way) => way.missing(),
+        }
+    }
+
+    /// How many pods are asked by this process, those of other revisions
+    /// included: the more there are, the less often the better mode asks each.
+    pub fn set_crowd(&mut self, pods: usize) {
+        if let Way::Singly(way) = &mut self.way {
+            way.crowd = pods;
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Rounds {
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) asking: Asking,
     pub(super) service: Option<Destination>,
     previous: Listed,
@@ -98,6 +98,11 @@ impl Rounds {
         if self.is_idle() { self.is_armed().then(|| self.next_tick()) } else { self.asking.first_deadline() }
     }
 
+    /// Pods that are listed and not healthy.
+    pub(super) fn missing(&self) -> usize {
+        self.current.all().difference(&self.healthy).count()
+    }
+
     /// Looks at all pods, unless that is under way.
     pub(super) fn check(&mut self, now: Moment) {
         if !self.is_idle() {
@@ -115,14 +120,14 @@ impl Rounds {
     }
 
     pub(super) fn answered(&mut self, probe: ProbeId, answer: Answer, now: Moment) {
-        let Some(probe) = self.asking.take(probe) else { return };
+        let Some((to, _)) = self.asking.take(probe) else { return };
         match &mut self.stage {
             Stage::Idle => {}
             Stage::Pods(round) => {
                 round.not_mesh |= matches!(answer, Answer::Passed | Answer::Odd);
-                let counts = self.settings.trust_probe || self.current.ready.contains(&probe.to);
+                let counts = self.settings.trust_probe || self.current.ready.contains(&to);
                 if answer == Answer::Passed && counts {
-                    round.healthy.insert(probe.to);
+                    round.healthy.insert(to);
                 }
                 if self.asking.is_empty() {
                     self.end_round(now);
@@ -133,7 +138,7 @@ impl Rounds {
                     self.pods_addressable = false;
                     self.cluster_ip_healthy = true;
                     self.healthy.clear();
-                    self.tell_cluster_ip(probe.to);
+                    self.tell_cluster_ip(to);
                 }
                 self.end_check(now);
             }
@@ -150,7 +155,7 @@ impl Rounds {
                 round.healthy.extend(self.current.ready.iter().cloned());
             }
             for pod in all.difference(&round.healthy) {
-                self.asking.ask(pod.clone(), Subject::Pod, now + self.settings.answer_max);
+                self.asking.ask(pod.clone(), Subject::Pod);
             }
         }
         self.stage = Stage::Pods(round);
@@ -183,7 +188,7 @@ impl Rounds {
             }
             Some(address) if !never => {
                 self.stage = Stage::ClusterIp;
-                self.asking.ask(address, Subject::ClusterIp, now + self.settings.answer_max);
+                self.asking.ask(address, Subject::ClusterIp);
             }
             _ => self.end_check(now),
         }

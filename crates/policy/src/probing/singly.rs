@@ -15,6 +15,7 @@
 //!   mode says that there is a mesh: there would be no way to them otherwise.
 
 use super::asking::Asking;
+use super::pace::step_in_crowd;
 use super::{Answer, Mesh, ProbeId, Settings, Subject};
 use crate::backends::{Backends, Destination};
 use crate::endpoints::Listed;
@@ -24,8 +25,6 @@ use std::time::Duration;
 
 /// Questions out at a time, for one revision.
 pub(super) const PROBES_MAX: usize = 64;
-/// Time to the second question; it doubles up to [`Settings::every`].
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Time between two tries of a pod while the cluster IP is used.
 pub(super) const RETRY_PODS_EVERY: Duration = Duration::from_secs(5);
 
@@ -39,8 +38,8 @@ struct Pod {
     ask: Option<Moment>,
     /// The question that is out.
     open: Option<ProbeId>,
-    /// Answers in a row that were no pass.
-    misses: u32,
+    /// Since when it is asked, without a pass.
+    asked_since: Option<Moment>,
     last: Option<Answer>,
 }
 
@@ -51,7 +50,8 @@ struct ClusterIp {
     open: Option<ProbeId>,
     /// Not asked before.
     ask: Option<Moment>,
-    misses: u32,
+    /// Since when it is asked, without a pass.
+    asked_since: Option<Moment>,
     /// While in use: when a pod is tried.
     try_pod: Option<Moment>,
     tries: usize,
@@ -61,12 +61,14 @@ struct ClusterIp {
 
 #[derive(Debug)]
 pub(super) struct Singly {
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) asking: Asking,
     pods: BTreeMap<Destination, Pod>,
     cluster_ip: ClusterIp,
     told: Backends,
     random: u64,
+    /// Pods that are asked by the whole process.
+    pub(super) crowd: usize,
 }
 
 impl Singly {
@@ -78,6 +80,7 @@ impl Singly {
             cluster_ip: ClusterIp::default(),
             told: Backends::default(),
             random: seed,
+            crowd: 0,
         }
     }
 
@@ -98,7 +101,7 @@ impl Singly {
         for name in all {
             let ready = listed.ready.contains(&name);
             let awaited = self.cluster_ip.leaving.contains(&name);
-            let new = Pod { ready, healthy: false, ask: None, open: None, misses: 0, last: None };
+            let new = Pod { ready, healthy: false, ask: None, open: None, asked_since: None, last: None };
             let is_new = !self.pods.contains_key(&name);
             let pod = self.pods.entry(name).or_insert(new);
             if pod.ready && !ready {
@@ -107,7 +110,7 @@ impl Singly {
                 pod.ask = Some(now);
                 pod.healthy &= self.settings.trust_probe && asks;
             } else if ready && (is_new || !pod.ready) {
-                pod.misses = 0;
+                pod.asked_since = None;
                 if trusted {
                     (pod.healthy, pod.ask, pod.open) = (true, None, None);
                 }
@@ -143,10 +146,10 @@ impl Singly {
         self.settle(now);
     }
 
-    pub(super) fn doubt(&mut self, destination: &Destination, now: Moment) {
+    pub(super) fn doubt(&mut self, destination: &Destination, rest: Duration, now: Moment) {
         if let Some(pod) = self.pods.get_mut(destination).filter(|pod| pod.healthy) {
-            (pod.healthy, pod.misses, pod.open) = (false, 0, None);
-            pod.ask = Some(now);
+            (pod.healthy, pod.asked_since, pod.open) = (false, None, None);
+            pod.ask = Some(now + rest);
         } else if self.cluster_ip.in_use && self.cluster_ip.address.as_ref() == Some(destination) {
             self.stop_cluster_ip(now);
         }
@@ -172,9 +175,9 @@ impl Singly {
     }
 
     pub(super) fn answered(&mut self, id: ProbeId, answer: Answer, now: Moment) {
-        let Some(probe) = self.asking.take(id) else { return };
-        match probe.subject {
-            Subject::Pod => self.pod_answered(&probe.to, id, answer, now),
+        let Some((to, subject)) = self.asking.take(id) else { return };
+        match subject {
+            Subject::Pod => self.pod_answered(&to, id, answer, now),
             Subject::ClusterIp if self.cluster_ip.open == Some(id) => self.cluster_ip_answered(answer, now),
             Subject::ClusterIp => {}
         }
@@ -213,7 +216,7 @@ impl Singly {
         let Some(pod) = self.pods.get_mut(name).filter(|pod| pod.open == Some(id)) else { return };
         (pod.open, pod.ask, pod.last) = (None, None, Some(answer));
         pod.healthy = answer == Answer::Passed && (pod.ready || trust_probe);
-        pod.misses = if pod.healthy { 0 } else { pod.misses.saturating_add(1) };
+        pod.asked_since = if pod.healthy { None } else { pod.asked_since.or(Some(now)) };
         if by_cluster_ip {
             let awaited = self.cluster_ip.leaving.remove(name);
             if pod.healthy && !awaited && self.cluster_ip.leaving.is_empty() {
@@ -221,8 +224,8 @@ impl Singly {
             }
             self.leave_cluster_ip(now);
         } else if !pod.healthy {
-            let misses = pod.misses;
-            let again = now + self.pause(misses);
+            let asked_since = pod.asked_since;
+            let again = now + self.pause(asked_since, now);
             if let Some(pod) = self.pods.get_mut(name) {
                 pod.ask = Some(again);
             }
@@ -232,8 +235,8 @@ impl Singly {
     fn cluster_ip_answered(&mut self, answer: Answer, now: Moment) {
         self.cluster_ip.open = None;
         if answer != Answer::Passed {
-            self.cluster_ip.misses = self.cluster_ip.misses.saturating_add(1);
-            self.cluster_ip.ask = Some(now + self.pause(self.cluster_ip.misses));
+            self.cluster_ip.asked_since = self.cluster_ip.asked_since.or(Some(now));
+            self.cluster_ip.ask = Some(now + self.pause(self.cluster_ip.asked_since, now));
             return;
         }
         // A pod may have passed meanwhile: that is the better way.
@@ -241,7 +244,7 @@ impl Singly {
             return;
         }
         self.cluster_ip.in_use = true;
-        self.cluster_ip.misses = 0;
+        self.cluster_ip.asked_since = None;
         self.cluster_ip.try_pod = self.may_ask_pods().then(|| now + RETRY_PODS_EVERY);
         for pod in self.pods.values_mut() {
             (pod.healthy, pod.ask) = (false, None);
@@ -285,9 +288,13 @@ impl Singly {
         }
     }
 
+    /// Pods that are asked, or are to be.
+    pub(super) fn missing(&self) -> usize {
+        self.pods.values().filter(|pod| pod.open.is_some() || pod.ask.is_some()).count()
+    }
+
     /// Asks whom it is time to ask.
     fn settle(&mut self, now: Moment) {
-        let deadline = now + self.settings.answer_max;
         let mut due: Vec<(Moment, Destination)> = self
             .pods
             .iter()
@@ -297,7 +304,7 @@ impl Singly {
         // Whoever waits longest is first, so that dead pods do not keep others waiting.
         due.sort();
         for (_, name) in due.into_iter().take(PROBES_MAX.saturating_sub(self.asking.len())) {
-            let id = self.asking.ask(name.clone(), Subject::Pod, deadline);
+            let id = self.asking.ask(name.clone(), Subject::Pod);
             if let Some(pod) = self.pods.get_mut(&name) {
                 pod.open = Some(id);
             }
@@ -308,7 +315,7 @@ impl Singly {
             && self.wants_cluster_ip()
             && let Some(address) = self.cluster_ip.address.clone()
         {
-            self.cluster_ip.open = Some(self.asking.ask(address, Subject::ClusterIp, deadline));
+            self.cluster_ip.open = Some(self.asking.ask(address, Subject::ClusterIp));
             self.cluster_ip.ask = None;
         }
     }
@@ -342,10 +349,11 @@ impl Singly {
         }
     }
 
-    /// Time to the next question after so many that were no pass: up to a
-    /// quarter shorter than its step, so that activators move apart.
-    fn pause(&mut self, misses: u32) -> Duration {
-        let step = FIRST_PAUSE.saturating_mul(1 << misses.saturating_sub(1).min(16)).min(self.settings.every);
+    /// Time to the next question: up to a quarter shorter than its step, so
+    /// that activators move apart.
+    fn pause(&mut self, asked_since: Option<Moment>, now: Moment) -> Duration {
+        let crowd = self.crowd.max(self.missing());
+        let step = step_in_crowd(now.since(asked_since.unwrap_or(now)), crowd, self.settings.every);
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let quarter = step / 4;
         step - quarter.mul_f64((self.random >> 40) as f64 / f64::from(1 << 24))

@@ -36,7 +36,7 @@ fn with(mesh: Mesh) -> Settings {
 /// Answers all questions, those that come of answers too; returns who was asked.
 fn answer(watch: &mut Watch, now: Moment, of: impl Fn(&str) -> Answer) -> Vec<String> {
     let mut asked = Vec::new();
-    while let Some(probe) = watch.next_probe() {
+    while let Some(probe) = watch.next_probe(now) {
         watch.answered(probe.id, of(&probe.to), now);
         asked.push(probe.to.to_string());
     }
@@ -82,8 +82,8 @@ fn a_round_tells_when_all_have_answered_and_single_pods_at_once() {
     for compat in [Compat::Strict, Compat::Better] {
         let mut watch = watch(Settings::default(), compat);
         watch.endpoints(listed(&["a", "b"], &[]), ms(0));
-        let (first, second) = (watch.next_probe().unwrap(), watch.next_probe().unwrap());
-        assert_eq!((&*first.to, &*second.to, watch.next_probe()), ("a", "b", None));
+        let (first, second) = (watch.next_probe(ms(0)).unwrap(), watch.next_probe(ms(0)).unwrap());
+        assert_eq!((&*first.to, &*second.to, watch.next_probe(ms(0))), ("a", "b", None));
         assert_eq!((first.deadline, watch.wake_at()), (ms(300), Some(ms(300))));
         watch.answered(first.id, Answer::Passed, ms(5));
         let early = watch.update();
@@ -97,7 +97,7 @@ fn a_round_tells_when_all_have_answered_and_single_pods_at_once() {
         }
         watch.answered(second.id, Answer::Passed, ms(301));
         assert_eq!(watch.healthy(), names(["a"]), "the answer comes too late");
-        assert!(watch.wake_at().is_some(), "it is asked again");
+        assert!(watch.has_probe() || watch.wake_at().is_some(), "it is asked again");
     }
 }
 
@@ -126,7 +126,7 @@ fn the_rounds_follow_a_ticker_that_runs_from_the_beginning() {
     assert_eq!(answer(&mut watch, ms(460), |_| Answer::Failed), ["a", SERVICE]);
     assert_eq!(watch.wake_at(), Some(ms(600)));
     watch.wake(ms(500));
-    assert_eq!(watch.next_probe(), None, "not yet");
+    assert_eq!(watch.next_probe(ms(500)), None, "not yet");
     watch.wake(ms(600));
     assert_eq!(answer(&mut watch, ms(600), |_| Answer::Passed), ["a"]);
     assert_eq!((watch.update(), watch.wake_at()), (pods(&["a"]), None));
@@ -137,13 +137,41 @@ fn single_pods_are_asked_quickly_at_first_and_then_as_often_as_the_reference_doe
     let mut watch = watch(Settings::default(), Compat::Better);
     watch.endpoints(listed(&[], &["a"]), ms(0));
     answer(&mut watch, ms(0), |_| Answer::Failed);
-    let early = run(&mut watch, ms(300), |_| Answer::Failed);
-    assert!((5..=7).contains(&early), "{early}");
-    let late = run(&mut watch, ms(10_300), |_| Answer::Failed);
+    let early = run(&mut watch, ms(100), |_| Answer::Failed);
+    assert!((100..=134).contains(&early), "{early}");
+    run(&mut watch, ms(11_000), |_| Answer::Failed);
+    let late = run(&mut watch, ms(21_000), |_| Answer::Failed);
     assert!((50..=68).contains(&late), "{late}");
     assert!(watch.update().is_none());
-    run(&mut watch, ms(10_600), |_| Answer::Passed);
+    run(&mut watch, ms(21_300), |_| Answer::Passed);
     assert_eq!((watch.update(), watch.wake_at()), (pods(&["a"]), None));
+}
+
+#[test]
+fn a_pod_in_a_crowd_is_asked_less_often() {
+    let mut watch = watch(Settings::default(), Compat::Better);
+    watch.set_crowd(800);
+    watch.endpoints(listed(&[], &["a"]), ms(0));
+    assert_eq!(watch.asked(), 1);
+    answer(&mut watch, ms(0), |_| Answer::Failed);
+    let asked = run(&mut watch, ms(1000), |_| Answer::Failed);
+    assert!((10..=14).contains(&asked), "{asked}");
+    run(&mut watch, ms(1100), |_| Answer::Passed);
+    assert_eq!(watch.asked(), 0);
+}
+
+#[test]
+fn a_question_has_its_time_from_when_it_is_sent() {
+    for compat in [Compat::Strict, Compat::Better] {
+        let mut watch = watch(Settings::default(), compat);
+        watch.endpoints(listed(&["a"], &[]), ms(0));
+        assert!(watch.has_probe());
+        watch.wake(ms(1000));
+        let probe = watch.next_probe(ms(1000)).unwrap();
+        assert_eq!((probe.deadline, watch.wake_at(), watch.has_probe()), (ms(1300), Some(ms(1300)), false));
+        watch.answered(probe.id, Answer::Passed, ms(1299));
+        assert_eq!(watch.update(), pods(&["a"]));
+    }
 }
 
 #[test]
@@ -155,7 +183,7 @@ fn only_so_many_questions_are_out_and_dead_pods_do_not_keep_others_waiting() {
     let mut now = ms(0);
     let mut out = 0;
     while now < ms(1000) {
-        while let Some(probe) = watch.next_probe() {
+        while let Some(probe) = watch.next_probe(now) {
             out += 1;
             if !is_dead(&probe.to) {
                 watch.answered(probe.id, Answer::Passed, now);
@@ -240,10 +268,10 @@ fn from_the_cluster_ip_back_to_pods_all_of_them_are_asked_first() {
     let at = ms(0) + RETRY_PODS_EVERY;
     watch.update();
     watch.wake(at);
-    let first = watch.next_probe().unwrap();
+    let first = watch.next_probe(at).unwrap();
     watch.answered(first.id, Answer::Passed, at);
     assert_eq!(watch.update(), None);
-    let (second, third) = (watch.next_probe().unwrap(), watch.next_probe().unwrap());
+    let (second, third) = (watch.next_probe(at).unwrap(), watch.next_probe(at).unwrap());
     watch.endpoints(listed(&["a", "b"], &["c"]), at);
     watch.answered(second.id, Answer::Passed, at);
     assert_eq!(watch.update(), by_service(&["a", "b"]), "c is asked anew");
@@ -279,12 +307,12 @@ fn a_doubted_pod_is_out_until_it_passes() {
     watch.endpoints(listed(&["a", "b"], &[]), ms(0));
     answer(&mut watch, ms(0), |_| Answer::Passed);
     watch.update();
-    watch.doubt(&"a".into(), ms(50));
+    watch.doubt(&"a".into(), Duration::ZERO, ms(50));
     assert_eq!(watch.update(), pods(&["b"]));
     assert_eq!(answer(&mut watch, ms(50), |_| Answer::Failed), ["a"]);
     assert_eq!(run(&mut watch, ms(60), |_| Answer::Passed), 1);
     assert_eq!(watch.update(), pods(&["a", "b"]));
-    watch.doubt(&"c".into(), ms(70));
+    watch.doubt(&"c".into(), Duration::ZERO, ms(70));
     assert_eq!((watch.update(), watch.wake_at()), (None, None));
 }
 
@@ -294,7 +322,7 @@ fn a_doubted_cluster_ip_is_asked_again() {
     watch.endpoints(listed(&["a"], &[]), ms(0));
     assert_eq!(answer(&mut watch, ms(0), |_| Answer::Passed), [SERVICE]);
     assert_eq!((watch.update(), watch.wake_at()), (by_service(&["a"]), None));
-    watch.doubt(&SERVICE.into(), ms(50));
+    watch.doubt(&SERVICE.into(), Duration::ZERO, ms(50));
     assert_eq!(watch.update(), pods(&[]));
     assert_eq!(answer(&mut watch, ms(50), |_| Answer::Failed), [SERVICE]);
     assert_eq!(run(&mut watch, ms(60), |_| Answer::Passed), 1);
@@ -334,7 +362,7 @@ fn without_endpoints_the_pods_stay_or_go() {
         watch.update();
         watch.end();
         assert_eq!(watch.update(), told);
-        assert_eq!((watch.next_probe(), watch.wake_at()), (None, None));
+        assert_eq!((watch.next_probe(ms(0)), watch.wake_at()), (None, None));
     }
 }
 
@@ -345,7 +373,7 @@ fn another_private_service_is_asked_anew() {
     answer(&mut watch, ms(0), |_| Answer::Passed);
     watch.update();
     watch.service(None, ms(10));
-    assert_eq!((watch.update(), watch.next_probe()), (pods(&[]), None));
+    assert_eq!((watch.update(), watch.next_probe(ms(10))), (pods(&[]), None));
     watch.service(Some("172.16.0.10:80".into()), ms(20));
     assert_eq!(answer(&mut watch, ms(20), |_| Answer::Passed), ["172.16.0.10:80"]);
     assert!(watch.cluster_ip_healthy());
@@ -382,10 +410,10 @@ fn whatever_happens_those_that_pass_get_requests_in_the_end() {
                     watch.endpoints(listed, now);
                 }
                 1 => watch.wake(now),
-                2 => watch.doubt(&["a", "b", "c", SERVICE][draw(4) as usize].into(), now),
+                2 => watch.doubt(&["a", "b", "c", SERVICE][draw(4) as usize].into(), Duration::ZERO, now),
                 _ => watch.check_now(now),
             }
-            unanswered.extend(std::iter::from_fn(|| watch.next_probe()));
+            unanswered.extend(std::iter::from_fn(|| watch.next_probe(now)));
             while !unanswered.is_empty() && draw(3) > 0 {
                 let probe = unanswered.swap_remove(draw(unanswered.len() as u64) as usize);
                 let answer = [Answer::Passed, Answer::Failed, Answer::Between, Answer::Odd][draw(4) as usize];
@@ -395,6 +423,7 @@ fn whatever_happens_those_that_pass_get_requests_in_the_end() {
         }
         let all = names(["a", "b", "c"]);
         watch.endpoints(Listed { ready: all.clone(), ..Listed::default() }, now);
+        answer(&mut watch, now, |_| Answer::Passed);
         run(&mut watch, now + Duration::from_secs(20), |_| Answer::Passed);
         let by_pods = !watch.cluster_ip_healthy();
         assert!(compat == Compat::Strict || by_pods, "seed {seed}");

@@ -12,8 +12,9 @@ use plumbing::stats;
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
+use policy::probing::Mesh;
 use policy::revision::{RevisionId, RevisionSpec, Timeouts};
-use policy::world::{Holding, Path, Pod as PodView, PodPhase, RevisionView, Routes, Snapshot};
+use policy::world::{Holding, Network, Path, Pod as PodView, PodPhase, RevisionView, Routes, Snapshot};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,11 +232,14 @@ async fn read(
 fn config(row: &Row, mode: Compat) -> Config {
     let mut config = Config::new("activator", Trust::everybody());
     config.compat = mode;
-    config.cluster = Some(Cluster {
-        domain: "cluster.local".into(),
-        passthrough: row.passthrough_lb,
-        traces: if row.tracing == "none" { Traces::Passed } else { Traces::Unsampled },
-    });
+    let mut cluster = Cluster::new("cluster.local", "127.0.0.1");
+    cluster.probing.passthrough = row.passthrough_lb;
+    // The recording has the pods' readiness from a stub.
+    cluster.probing.mesh = if mode == Compat::Strict { Mesh::Disabled } else { Mesh::Auto };
+    if row.tracing != "none" {
+        cluster.traces = Traces::Unsampled;
+    }
+    config.cluster = Some(cluster);
     if row.number() == 39 {
         config.held_per_revision_max = 0;
     }
@@ -277,6 +281,7 @@ fn snapshot(
             path_since: EPOCH,
             trouble: None,
             without_room: 0,
+            network: Network::default(),
         };
         (RevisionId::new("ns", name), Arc::new(view))
     };
