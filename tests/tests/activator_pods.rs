@@ -4,13 +4,14 @@
 use activator::Cluster;
 use policy::compat::Compat;
 use policy::probing::Mesh;
-use policy::world::{Path, PodPhase};
-use std::collections::BTreeSet;
+use policy::revision::RevisionId;
+use policy::world::{Path, Pod, PodPhase, RevisionView, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tests::bench::{Bench, bench};
+use tests::bench::{Bench, EPOCH, bench};
 use tests::rig::{Gate, gated_app, lateness, read_until, send, sidecar, sidecar_config, until};
 use tests::stock::Stock;
 use tokio::net::{TcpListener, TcpStream};
@@ -302,6 +303,65 @@ async fn without_a_mesh_ready_pods_get_work_unasked_and_ours_become_everybodys()
     for client in &mut clients {
         assert!(read_until(client, "\r\n\r\nok").await.starts_with("HTTP/1.1 200"));
     }
+}
+
+/// Seven revisions with a hundred pods each that take connections and say
+/// nothing; and one whose pod is there.
+#[tokio::test]
+async fn questions_to_pods_are_bounded_and_dead_pods_do_not_keep_others_from_being_asked() {
+    const OUT_MAX: usize = 256;
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (count, highest) = (open.clone(), most.clone());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let count = count.clone();
+            highest.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                count.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    let bench = activator(0, 1, |_| {}, Compat::Better).await;
+    let view = |pods: Vec<Pod>| {
+        let (spec, network) = (Arc::new(bench.spec.clone()), bench.network.clone());
+        let path = Path::Activator;
+        Arc::new(RevisionView { spec, pods, path, path_since: EPOCH, trouble: None, without_room: 0, network })
+    };
+    let pod = |address: SocketAddr| Pod {
+        name: format!("pod-{address}").into(),
+        address,
+        phase: PodPhase::Ready,
+        since: EPOCH,
+        start_took: None,
+    };
+    let silent = |revision: u8| (1..=100).map(|n| pod(([127, 77, revision, n], port).into())).collect();
+    let mut revisions: BTreeMap<RevisionId, Arc<RevisionView>> =
+        (0..7).map(|n| (RevisionId::new("default", format!("silent-{n}")), view(silent(n)))).collect();
+    bench.world.send_replace(Arc::new(Snapshot { version: 5, revisions: revisions.clone(), ..Snapshot::default() }));
+    until("all that may be are out", || open.load(Ordering::SeqCst) > OUT_MAX * 3 / 4).await;
+    for round in 0..5 {
+        sleep(Duration::from_millis(130)).await;
+        let there = Stock::start(Duration::ZERO).await;
+        revisions.insert(RevisionId::new("default", "rev"), view(vec![pod(there.address)]));
+        let snapshot = Snapshot { version: 6 + round, revisions: revisions.clone(), ..Snapshot::default() };
+        let mut holding = bench.holding.clone();
+        bench.world.send_replace(Arc::new(snapshot));
+        holding.wait_for(|held| held.version == 6 + round).await.unwrap();
+        let began = Instant::now();
+        ask(&bench, "x", 1).await;
+        println!(
+            "served after {:?}, {} questions out, {} at most",
+            began.elapsed(),
+            open.load(Ordering::SeqCst),
+            most.load(Ordering::SeqCst)
+        );
+    }
+    let most = most.load(Ordering::SeqCst);
+    // A connection that is given up may be seen a moment longer.
+    assert!(most <= OUT_MAX + OUT_MAX / 4, "{most} were out");
 }
 
 /// The list of activators changes, pods come and go, one dies and comes back;
