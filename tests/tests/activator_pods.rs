@@ -215,6 +215,35 @@ async fn a_pod_that_passes_gets_work_before_the_platform_holds_it_for_ready() {
 }
 
 #[tokio::test]
+async fn a_silent_pod_keeps_others_from_work_only_in_strict_mode_which_goes_by_rounds() {
+    const ANSWER_MAX: Duration = Duration::from_millis(300);
+    const EVERY: Duration = Duration::from_millis(200);
+    // It takes connections, and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = listener.local_addr().unwrap();
+    let mut took = Vec::new();
+    for compat in [Compat::Better, Compat::Strict] {
+        let (pod, late) = (Stock::start(Duration::ZERO).await, Stock::start(Duration::ZERO).await);
+        late.set_ready(false);
+        let bench = activator(0, 0, |_| {}, compat).await;
+        let began = Instant::now();
+        show(&bench, &[(silent, PodPhase::Ready), (pod.address, PodPhase::Ready)]).await;
+        ask(&bench, "x", 1).await;
+        took.push(began.elapsed());
+        // In the reference's period, and no round begins before the last has ended.
+        show(&bench, &[(late.address, PodPhase::Ready)]).await;
+        let began = Instant::now();
+        until("it is asked again", || late.probes() > 3).await;
+        let most = began.elapsed().as_millis() / EVERY.as_millis() + 2;
+        assert!(compat == Compat::Better || late.probes() as u128 <= most, "{} of {most}", late.probes());
+        late.set_ready(true);
+        ask(&bench, "y", 1).await;
+    }
+    println!("beside a silent pod served after {took:?}");
+    assert!(took[0] < took[1] && took[1] >= ANSWER_MAX, "{took:?}");
+}
+
+#[tokio::test]
 async fn another_pod_at_the_same_address_has_to_pass_for_itself() {
     let pod = Stock::start(QUICK).await;
     let bench = activator(0, 1, |_| {}, Compat::Better).await;
