@@ -310,6 +310,23 @@ async fn pods_that_a_mesh_keeps_are_used_behind_their_one_address() {
 }
 
 #[tokio::test]
+async fn when_pods_can_be_reached_again_their_one_address_is_left() {
+    let (service, address) = (Stock::start(QUICK).await, nobody().await);
+    let mut bench = activator(0, 1, |_| {}, Compat::Better).await;
+    bench.network.private_service = Some(service.address);
+    show(&bench, &[(address, PodPhase::Ready)]).await;
+    ask(&bench, "x", 3).await;
+    assert_eq!(service.requests()["x"], 3);
+    let pod = Stock::at(TcpListener::bind(address).await.unwrap(), QUICK);
+    // It is tried each five seconds.
+    until("it is tried", || pod.probes() > 0).await;
+    until("it is used", || bench.activator.load()[0].pods == 1).await;
+    sleep(QUICK * 10 + lateness()).await;
+    ask(&bench, "y", 3).await;
+    assert_eq!((pod.requests().get("y"), service.requests().get("y")), (Some(&3), None));
+}
+
+#[tokio::test]
 async fn without_a_mesh_ready_pods_get_work_unasked_and_ours_become_everybodys() {
     let (mut benches, mut gates, mut pods) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..2 {
