@@ -9,7 +9,7 @@
 //! the prober's, the pods', the limiter's; none is held while waiting.
 
 use crate::condition::Condition;
-use crate::crowd::{Counted, Crowd, Leave};
+use crate::crowd::{Crowd, Leave, Member};
 use crate::metrics::Metrics;
 use crate::pods::Pod;
 use crate::question::{self, Heard};
@@ -39,7 +39,7 @@ pub(crate) struct Prober {
     compat: Compat,
     /// What stands for all pods behind one address.
     service: PodName,
-    crowd: Arc<Crowd>,
+    crowd: Member,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
     changed: Notify,
@@ -57,7 +57,6 @@ struct State {
     stale: bool,
     /// Pods that get requests unasked and have been asked whose they are.
     met: BTreeSet<Destination>,
-    counted: Counted,
     ended: bool,
 }
 
@@ -91,14 +90,13 @@ impl Prober {
             place: Place::default(),
             stale: false,
             met: BTreeSet::new(),
-            counted: crowd.count(),
             ended: false,
         };
         Prober {
             settings: cluster.probing,
             compat,
             service: format!("{}/{}", id.namespace, private_service(&id.name)).into(),
-            crowd: crowd.clone(),
+            crowd: crowd.member(),
             metrics: metrics.clone(),
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -156,7 +154,7 @@ impl Prober {
         let mut state = self.state.lock();
         state.ended = true;
         state.watch.end();
-        state.counted.set(0);
+        self.crowd.asks(0);
         drop(state);
         self.changed.notify_one();
     }
@@ -201,27 +199,27 @@ impl Prober {
         revision.settle(view, &self.metrics);
     }
 
-    fn turn(&self, revision: &Revision) -> Turn {
+    /// `spare` is leave for the first question, if there is one.
+    fn turn(&self, revision: &Revision, mut spare: Option<Leave>) -> Turn {
         let mut state = self.state.lock();
         let mut turn = Turn { over: state.ended, ..Turn::default() };
         if state.ended {
             return turn;
         }
         let now = clock::now();
-        let asked = state.watch.asked();
-        let crowd = state.counted.set(asked);
+        let crowd = self.crowd.asks(state.watch.asked());
         state.watch.set_crowd(crowd);
         state.watch.wake(now);
         self.settle(revision, &mut state, now);
         while state.watch.has_probe() {
-            let Some(leave) = self.crowd.leave() else {
+            let Some(leave) = spare.take().or_else(|| self.crowd.leave()) else {
                 turn.starved = true;
                 break;
             };
             turn.probes.extend(state.watch.next_probe(now).map(|probe| (probe, leave)));
         }
         if self.compat == Compat::Better && self.settings.mesh == Mesh::Disabled {
-            self.meet(&mut state, &mut turn);
+            self.meet(&mut state, &mut turn, spare);
         }
         let leaves = state.seat.leaves_at().filter(|at| *at > now);
         turn.next = [state.watch.wake_at(), leaves].into_iter().flatten().min();
@@ -230,15 +228,16 @@ impl Prober {
 
     /// Without a mesh pods that the platform holds for ready get requests
     /// unasked; whose their sidecars are is asked all the same, once.
-    fn meet(&self, state: &mut State, turn: &mut Turn) {
+    fn meet(&self, state: &mut State, turn: &mut Turn, mut spare: Option<Leave>) {
         let Backends::Pods(pods) = &state.backends else { return };
-        for pod in pods.difference(&state.met.clone()) {
-            let Some(known) = state.known.get(pod) else { continue };
-            let Some(leave) = self.crowd.leave() else {
+        let strangers: Vec<Destination> = pods.difference(&state.met).cloned().collect();
+        for pod in strangers {
+            let Some(known) = state.known.get(&pod) else { continue };
+            let Some(leave) = spare.take().or_else(|| self.crowd.leave()) else {
                 turn.starved = true;
                 return;
             };
-            state.met.insert(pod.clone());
+            state.met.insert(pod);
             turn.meet.push((known.clone(), leave));
         }
     }
@@ -273,8 +272,9 @@ fn read(view: &RevisionView, before: &Known) -> (Listed, Known) {
 
 /// Sends the questions of a revision, until its prober is ended.
 pub(crate) async fn run(revision: Arc<Revision>, prober: Arc<Prober>, worker: Worker) {
+    let mut spare = None;
     loop {
-        let Turn { probes, meet, next, starved, over } = prober.turn(&revision);
+        let Turn { probes, meet, next, starved, over } = prober.turn(&revision, spare.take());
         if over {
             return;
         }
@@ -290,11 +290,11 @@ pub(crate) async fn run(revision: Arc<Revision>, prober: Arc<Prober>, worker: Wo
                 None => pending().await,
             }
         };
-        let leave = async { if starved { prober.crowd.wait().await } else { pending().await } };
+        let leave = async { if starved { prober.crowd.next_leave().await } else { pending().await } };
         tokio::select! {
             () = prober.changed.notified() => {}
             () = time => {}
-            () = leave => {}
+            leave = leave => spare = leave,
         }
     }
 }

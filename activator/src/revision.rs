@@ -252,6 +252,10 @@ impl Revision {
     /// The wake-up that is under way, and whether it begins here.
     fn begin_wake(&self) -> (bool, Option<Arc<Wake>>) {
         let mut wakes = self.wakes.lock();
+        // A pod may have come since; nobody would end a wake-up that begins now.
+        if !self.is_without_pods() {
+            return (false, None);
+        }
         let begins = wakes.now.is_none();
         let wake = wakes.now.get_or_insert_with(|| Arc::new(Wake::begin()));
         (begins, Some(wake.clone()))

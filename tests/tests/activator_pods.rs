@@ -4,13 +4,14 @@
 use activator::Cluster;
 use policy::compat::Compat;
 use policy::probing::Mesh;
-use policy::world::{Path, PodPhase};
-use std::collections::BTreeSet;
+use policy::revision::RevisionId;
+use policy::world::{Path, Pod, PodPhase, RevisionView, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tests::bench::{Bench, bench};
+use tests::bench::{Bench, EPOCH, bench};
 use tests::rig::{Gate, gated_app, lateness, read_until, send, sidecar, sidecar_config, until};
 use tests::stock::Stock;
 use tokio::net::{TcpListener, TcpStream};
@@ -214,6 +215,35 @@ async fn a_pod_that_passes_gets_work_before_the_platform_holds_it_for_ready() {
 }
 
 #[tokio::test]
+async fn a_silent_pod_keeps_others_from_work_only_in_strict_mode_which_goes_by_rounds() {
+    const ANSWER_MAX: Duration = Duration::from_millis(300);
+    const EVERY: Duration = Duration::from_millis(200);
+    // It takes connections, and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = listener.local_addr().unwrap();
+    let mut took = Vec::new();
+    for compat in [Compat::Better, Compat::Strict] {
+        let (pod, late) = (Stock::start(Duration::ZERO).await, Stock::start(Duration::ZERO).await);
+        late.set_ready(false);
+        let bench = activator(0, 0, |_| {}, compat).await;
+        let began = Instant::now();
+        show(&bench, &[(silent, PodPhase::Ready), (pod.address, PodPhase::Ready)]).await;
+        ask(&bench, "x", 1).await;
+        took.push(began.elapsed());
+        // In the reference's period, and no round begins before the last has ended.
+        show(&bench, &[(late.address, PodPhase::Ready)]).await;
+        let began = Instant::now();
+        until("it is asked again", || late.probes() > 3).await;
+        let most = began.elapsed().as_millis() / EVERY.as_millis() + 2;
+        assert!(compat == Compat::Better || late.probes() as u128 <= most, "{} of {most}", late.probes());
+        late.set_ready(true);
+        ask(&bench, "y", 1).await;
+    }
+    println!("beside a silent pod served after {took:?}");
+    assert!(took[0] < took[1] && took[1] >= ANSWER_MAX, "{took:?}");
+}
+
+#[tokio::test]
 async fn another_pod_at_the_same_address_has_to_pass_for_itself() {
     let pod = Stock::start(QUICK).await;
     let bench = activator(0, 1, |_| {}, Compat::Better).await;
@@ -280,6 +310,23 @@ async fn pods_that_a_mesh_keeps_are_used_behind_their_one_address() {
 }
 
 #[tokio::test]
+async fn when_pods_can_be_reached_again_their_one_address_is_left() {
+    let (service, address) = (Stock::start(QUICK).await, nobody().await);
+    let mut bench = activator(0, 1, |_| {}, Compat::Better).await;
+    bench.network.private_service = Some(service.address);
+    show(&bench, &[(address, PodPhase::Ready)]).await;
+    ask(&bench, "x", 3).await;
+    assert_eq!(service.requests()["x"], 3);
+    let pod = Stock::at(TcpListener::bind(address).await.unwrap(), QUICK);
+    // It is tried each five seconds.
+    until("it is tried", || pod.probes() > 0).await;
+    until("it is used", || bench.activator.load()[0].pods == 1).await;
+    sleep(QUICK * 10 + lateness()).await;
+    ask(&bench, "y", 3).await;
+    assert_eq!((pod.requests().get("y"), service.requests().get("y")), (Some(&3), None));
+}
+
+#[tokio::test]
 async fn without_a_mesh_ready_pods_get_work_unasked_and_ours_become_everybodys() {
     let (mut benches, mut gates, mut pods) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..2 {
@@ -302,6 +349,65 @@ async fn without_a_mesh_ready_pods_get_work_unasked_and_ours_become_everybodys()
     for client in &mut clients {
         assert!(read_until(client, "\r\n\r\nok").await.starts_with("HTTP/1.1 200"));
     }
+}
+
+/// Seven revisions with a hundred pods each that take connections and say
+/// nothing; and one whose pod is there.
+#[tokio::test]
+async fn questions_to_pods_are_bounded_and_dead_pods_do_not_keep_others_from_being_asked() {
+    const OUT_MAX: usize = 256;
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (count, highest) = (open.clone(), most.clone());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let count = count.clone();
+            highest.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                count.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    let bench = activator(0, 1, |_| {}, Compat::Better).await;
+    let view = |pods: Vec<Pod>| {
+        let (spec, network) = (Arc::new(bench.spec.clone()), bench.network.clone());
+        let path = Path::Activator;
+        Arc::new(RevisionView { spec, pods, path, path_since: EPOCH, trouble: None, without_room: 0, network })
+    };
+    let pod = |address: SocketAddr| Pod {
+        name: format!("pod-{address}").into(),
+        address,
+        phase: PodPhase::Ready,
+        since: EPOCH,
+        start_took: None,
+    };
+    let silent = |revision: u8| (1..=100).map(|n| pod(([127, 77, revision, n], port).into())).collect();
+    let mut revisions: BTreeMap<RevisionId, Arc<RevisionView>> =
+        (0..7).map(|n| (RevisionId::new("default", format!("silent-{n}")), view(silent(n)))).collect();
+    bench.world.send_replace(Arc::new(Snapshot { version: 5, revisions: revisions.clone(), ..Snapshot::default() }));
+    until("all that may be are out", || open.load(Ordering::SeqCst) > OUT_MAX * 3 / 4).await;
+    for round in 0..5 {
+        sleep(Duration::from_millis(130)).await;
+        let there = Stock::start(Duration::ZERO).await;
+        revisions.insert(RevisionId::new("default", "rev"), view(vec![pod(there.address)]));
+        let snapshot = Snapshot { version: 6 + round, revisions: revisions.clone(), ..Snapshot::default() };
+        let mut holding = bench.holding.clone();
+        bench.world.send_replace(Arc::new(snapshot));
+        holding.wait_for(|held| held.version == 6 + round).await.unwrap();
+        let began = Instant::now();
+        ask(&bench, "x", 1).await;
+        println!(
+            "served after {:?}, {} questions out, {} at most",
+            began.elapsed(),
+            open.load(Ordering::SeqCst),
+            most.load(Ordering::SeqCst)
+        );
+    }
+    let most = most.load(Ordering::SeqCst);
+    // A connection that is given up may be seen a moment longer.
+    assert!(most <= OUT_MAX + OUT_MAX / 4, "{most} were out");
 }
 
 /// The list of activators changes, pods come and go, one dies and comes back;

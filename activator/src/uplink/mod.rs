@@ -2,7 +2,7 @@
 //! `zeroscale.v1.Stats/Report`.
 //!
 //! One task, one connection at a time, one call on it. What waits while there
-//! is none is bounded ([`outbox`]); what was sent is known to have arrived only
+//! is none is bounded (`outbox`); what was sent is known to have arrived only
 //! by its receipt.
 
 mod outbox;

@@ -4,7 +4,7 @@
 //! tasks and returns a [`Platform`]. What is comes out of `world`, what is
 //! wanted goes into `orders`; there is nothing to call and nothing to wait for.
 //! Here: [`process`], where pods are child processes of this machine, and
-//! [`file`], where somebody else writes down what is.
+//! [`mod@file`], where somebody else writes down what is.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Zeroscale runs on Linux only: it relies on subreapers, death signals and /proc");

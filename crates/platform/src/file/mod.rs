@@ -5,11 +5,11 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | noticing that a file has changed | [`watch`] |
-//! | reading it whole, or saying why not | [`read`] |
-//! | its form | [`schema`], [`resolve`] (what it means) |
-//! | what changed since the last one | [`history`] |
-//! | orders, both ways | [`orders`] |
+//! | noticing that a file has changed | `watch` |
+//! | reading it whole, or saying why not | `read` |
+//! | its form | `schema`, `resolve` (what it means) |
+//! | what changed since the last one | `history` |
+//! | orders, both ways | `orders` |
 
 mod history;
 mod orders;
