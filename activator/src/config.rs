@@ -1,5 +1,6 @@
 //! What an activator is told at its start.
 
+use observe::Observer;
 use plumbing::serve::Settings;
 use plumbing::trust::Trust;
 use policy::compat::Compat;
@@ -39,6 +40,8 @@ pub struct Config {
     pub compat: Compat,
     /// Set where it stands behind an ingress; `None` where it is the ingress.
     pub cluster: Option<Cluster>,
+    /// What is told of its requests.
+    pub observer: Observer,
 }
 
 /// What an activator behind the ingress of a cluster knows of its place.
@@ -49,18 +52,6 @@ pub struct Cluster {
     /// Pods are addressed by the name of their private service, for a mesh
     /// (`enable-mesh-pod-addressability`).
     pub passthrough: bool,
-    /// What becomes of a request's trace.
-    pub traces: Traces,
-}
-
-/// What becomes of `traceparent`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traces {
-    /// It passes as it came; none is invented.
-    Passed,
-    /// The trace goes on, or begins, under a span of ours, and nothing of it
-    /// is recorded.
-    Unsampled,
 }
 
 impl Config {
@@ -81,6 +72,7 @@ impl Config {
             serve: Settings::default(),
             compat: Compat::Better,
             cluster: None,
+            observer: Observer::off(),
         }
     }
 

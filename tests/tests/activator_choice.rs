@@ -1,6 +1,6 @@
 //! Which pod a request goes to, and where it goes when that pod fails.
 
-use activator::{Cluster, Traces};
+use activator::Cluster;
 use plumbing::trust::Trust;
 use policy::compat::Compat;
 use std::net::SocketAddr;
@@ -238,7 +238,7 @@ async fn offers_are_made_only_to_sidecars_that_said_that_they_are_ours() {
     })
     .await;
     // In a cluster, where pods may have any sidecar.
-    let cluster = Cluster { domain: "cluster.local".into(), passthrough: false, traces: Traces::Passed };
+    let cluster = Cluster { domain: "cluster.local".into(), passthrough: false };
     let bench = bench(1, |config| config.cluster = Some(cluster)).await;
     bench.ready(&[("stock", stock)]).await;
     let asked = timeout(PATIENCE, heard.recv()).await.unwrap().unwrap();

@@ -36,7 +36,7 @@ fn what_a_stock_deployment_sets_is_enough_beside_the_platform() {
     let config = settings.config;
     assert_eq!((config.held_per_revision_max, config.held_max, config.wait_max.as_secs()), (10_000, 20_000, 300));
     assert!(config.trust == Trust::everybody() && config.compat == Compat::Better);
-    let cluster = Cluster { domain: "prod".into(), passthrough: false, traces: Traces::Passed };
+    let cluster = Cluster { domain: "prod".into(), passthrough: false };
     assert_eq!(config.cluster, Some(cluster));
 }
 
@@ -111,7 +111,7 @@ fn our_own_settings_are_read() {
         Autoscaler::Websocket(link::Settings { autoscaler: "[::1]:81".into(), compat: Compat::Strict })
     );
     assert!(settings.config.trust == Trust::everybody(), "strict mode believes everybody");
-    let cluster = Cluster { domain: "c.example".into(), passthrough: true, traces: Traces::Unsampled };
+    let cluster = Cluster { domain: "c.example".into(), passthrough: true };
     assert_eq!(settings.config.cluster, Some(cluster));
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
     assert_eq!((settings.config.held_bytes_max, settings.config.charge_wait), (70_000, true));

@@ -5,7 +5,8 @@ use super::pod::Pod;
 use super::row::{Row, Seen};
 use crate::bench::{EPOCH, spec};
 use activator::link::Reach;
-use activator::{Activator, Cluster, Config, Links, Sockets, Traces};
+use activator::{Activator, Cluster, Config, Links, Sockets};
+use observe::{Component, Identity, Observer, Setup};
 use plumbing::fds::Budget;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats;
@@ -231,11 +232,13 @@ async fn read(
 fn config(row: &Row, mode: Compat) -> Config {
     let mut config = Config::new("activator", Trust::everybody());
     config.compat = mode;
-    config.cluster = Some(Cluster {
-        domain: "cluster.local".into(),
-        passthrough: row.passthrough_lb,
-        traces: if row.tracing == "none" { Traces::Passed } else { Traces::Unsampled },
-    });
+    config.cluster = Some(Cluster { domain: "cluster.local".into(), passthrough: row.passthrough_lb });
+    if row.tracing != "none" {
+        let observe = observe::Config { tracing: observe::config::Tracing::Unrecorded, ..observe::Config::default() };
+        let who = Identity::default();
+        let setup = Setup { component: Component::Activator, who, compat: mode, app: None };
+        config.observer = Observer::start(observe, setup).0;
+    }
     if row.number() == 39 {
         config.held_per_revision_max = 0;
     }
