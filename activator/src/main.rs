@@ -82,10 +82,13 @@ async fn serve(mut settings: Settings) -> ExitCode {
     let _ = signals.next().await;
     tracing::info!(settle = duration::text(settings.settle), "asked to end: going on until nobody sends requests here");
     running.activator.terminate();
+    // The last message has what it counted: it must be there until then.
+    let counted = running.activator.clone();
     let ended = async {
         sleep(settings.settle).await;
         running.end().await;
         telemetry.end().await;
+        drop(counted);
     };
     tokio::select! {
         () = ended => ExitCode::SUCCESS,

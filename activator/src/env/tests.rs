@@ -21,7 +21,7 @@ fn settings(lines: &[(&str, &str)]) -> Settings {
 #[test]
 fn what_a_stock_deployment_sets_is_enough_beside_the_platform() {
     let settings = settings(&[]);
-    assert_eq!((&*settings.config.pod_name, settings.pod_ip.as_str()), ("activator-1", "10.0.0.7"));
+    assert_eq!((&*settings.config.pod_name, &*settings.identity.pod_ip), ("activator-1", "10.0.0.7"));
     assert_eq!(settings.platform, Platform::File("/world.yaml".into()));
     let autoscaler = "autoscaler.knative-serving.svc.prod:8080".to_owned();
     let reference = link::Settings { autoscaler, compat: Compat::Better };
@@ -70,6 +70,9 @@ fn each_fault_names_its_variable() {
         ("ZEROSCALE_AUTOSCALER", "autoscaler"),
         ("ZEROSCALE_POD_ADDRESSABILITY", "maybe"),
         ("ZEROSCALE_TRACE_CONTEXT", "on"),
+        ("OBSERVABILITY_CONFIG", "{"),
+        ("OBSERVABILITY_CONFIG", r#"{"metrics":{"protocol":"carrier-pigeon"}}"#),
+        ("OBSERVABILITY_CONFIG", r#"{"tracing":{"protocol":"grpc","endpoint":"gopher://x"}}"#),
         ("ZEROSCALE_HELD_MAX", "-1"),
         ("ZEROSCALE_HELD_ALL_MAX", "x"),
         ("ZEROSCALE_HELD_BYTES_MAX", "64M"),

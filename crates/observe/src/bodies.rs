@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 impl Watch {
     /// Counts the request's body as it is read.
     pub fn reads(&mut self, body: Body) -> Body {
-        if body.is_end_stream() {
+        if self.is_off() || body.is_end_stream() {
             return body;
         }
         match self.reader() {

@@ -192,7 +192,6 @@ impl Watch {
             who.pod_ip = address.ip().to_canonical().to_string().into();
         }
         if let Some(trace) = &mut live.trace {
-            trace.proxied();
             trace.called(fields, || (address.ip().to_string(), address.port()), strict);
         }
     }
@@ -238,7 +237,6 @@ impl Watch {
         }
         if let Some(trace) = &mut live.trace {
             let app = &live.inner.app;
-            trace.proxied();
             trace.called(fields, || app.clone().unwrap_or_default(), false);
         }
     }

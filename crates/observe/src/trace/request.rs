@@ -123,6 +123,7 @@ impl RequestTrace {
     pub(crate) fn called(&mut self, fields: &mut HeaderMap, whom: impl FnOnce() -> (String, u16), named_by_path: bool) {
         if let Some(recorded) = &mut self.recorded {
             recorded.waited(None);
+            recorded.proxied();
             recorded.called(self.client, whom, named_by_path);
         }
         if let Ok(value) = HeaderValue::from_str(&self.client.header()) {
