@@ -132,3 +132,8 @@ fn a_template_that_is_not_supported_is_told_and_the_log_stays_off() {
     assert_eq!((errors.len(), notices.len()), (1, 0));
     assert!(errors[0].contains(".Request.TLS") && errors[0].contains("Request logs will be unavailable"));
 }
+
+#[test]
+fn what_is_not_watched_takes_a_pointers_room() {
+    assert_eq!(size_of::<Watch>(), size_of::<usize>(), "each request that waits has one");
+}
