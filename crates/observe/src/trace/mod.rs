@@ -4,7 +4,9 @@
 //! gets the trace id that came (or a new one) with a span id of ours;
 //! `tracestate` and `baggage` pass as they are, and so does B3, unread.
 
+mod attributes;
 mod queue;
+mod recorded;
 mod request;
 mod sampler;
 mod span;
@@ -13,6 +15,7 @@ mod stdout;
 pub use sampler::Sampler;
 
 pub(crate) use queue::SpanQueue;
-pub(crate) use request::{Ended, RequestTrace};
+pub(crate) use recorded::Ended;
+pub(crate) use request::RequestTrace;
 pub(crate) use span::Span;
 pub(crate) use stdout::line;
