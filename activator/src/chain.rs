@@ -6,10 +6,11 @@ use crate::probes::Probe;
 use crate::revision::{Entered, Inside, Revision};
 use crate::wait::Waiter;
 use crate::wake::{Cold, Wake};
-use crate::{Activator, Traces, burst, passthrough, report, route, strict, suspect};
+use crate::{Activator, burst, passthrough, report, route, strict, suspect};
 use http::header::{EXPECT, HeaderValue};
 use http::{HeaderName, Request, Response, StatusCode, Version, request};
 use hyper::body::Body as _;
+use observe::{RequestFacts, Watch};
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
@@ -22,7 +23,6 @@ use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
 use plumbing::target::{self, AsItCame};
-use plumbing::trace_context::Context;
 use plumbing::{grpc_status, headers, tunnel};
 use policy::admit::PodKey;
 use policy::compat::Compat;
@@ -46,14 +46,21 @@ pub(crate) fn serve(
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<Body>> + Send {
     let is_grpc = activator.shared.config.compat == Compat::Better && grpc_status::is_call(request.headers());
-    let arrival = Box::new(Arrival::of(request, &activator, &caller));
+    let (arrival, mut watch) = Arrival::of(request, &activator, &caller);
+    let arrival = Box::new(arrival);
     async move {
-        let answer = pass(&activator, &caller, arrival).await;
+        let answer = pass(&activator, &caller, arrival, &mut watch).await;
+        let answer = watch.passes_on(answer);
         if is_grpc { grpc_status::instead_of(answer) } else { answer }
     }
 }
 
-async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arrival>) -> Response<Body> {
+async fn pass(
+    activator: &Activator,
+    caller: &Arc<Caller>,
+    mut arrival: Box<Arrival>,
+    watch: &mut Watch,
+) -> Response<Body> {
     if let Some(probe) = &arrival.probe {
         return probe.answer(&activator.shared.health);
     }
@@ -64,6 +71,7 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
         Ok(revision) => revision,
         Err(refusal) => return refuse_unseen(activator, *refusal),
     };
+    watch.is_for(|| revision.identity(), &revision.series);
     if let Err(refusal) = activator.shared.callers.may_wake(&revision, caller.ip()) {
         return refuse(activator, &revision, refusal);
     }
@@ -78,7 +86,8 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
         Some(permit) => Passage { permit, inside: None, cold: None },
         None => {
             let (inside, wake) = enter(activator, &revision, caller);
-            match waiter.slot().await {
+            watch.queued();
+            match waiter.slot().await.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
                 Ok(permit) => {
                     let cold = wake.map(|wake| Cold::granted(wake, came));
                     Passage { permit, inside: Some(inside), cold }
@@ -91,11 +100,12 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
     loop {
         let began = if activator.shared.config.charges_wait() { came } else { Instant::now() };
         // In a box, so that it takes no room in those that wait.
-        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, began)).await;
+        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, began, watch)).await;
+        watch.tried(sent.told());
         let key = passage.permit.pod();
         let (why, sign) = match sent {
             Sent::Answered(answer) => {
-                return carry(activator, *answer, arrival.switch.take(), passage, &revision, caller);
+                return carry(activator, *answer, arrival.switch.take(), passage, &revision, caller, watch);
             }
             Sent::Failed(refusal) => return refuse(activator, &revision, refusal),
             Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
@@ -107,7 +117,7 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
                     suspect::doubt(&revision, key, sign, &caller.worker);
                     return match loss {
                         Loss::Told(answer) => {
-                            carry(activator, *answer, arrival.switch.take(), passage, &revision, caller)
+                            carry(activator, *answer, arrival.switch.take(), passage, &revision, caller, watch)
                         }
                         Loss::Ours(refusal) => refuse(activator, &revision, refusal),
                     };
@@ -122,7 +132,8 @@ async fn pass(activator: &Activator, caller: &Arc<Caller>, mut arrival: Box<Arri
         if let Some(sign) = sign {
             suspect::doubt(&revision, key, sign, &caller.worker);
         }
-        passage = match waiter.wait(place).await {
+        watch.queued();
+        passage = match waiter.wait(place).await.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
             Ok(permit) => Passage { permit, inside: Some(inside), cold: passage.cold },
             Err(refusal) => return refuse(activator, &revision, refusal),
         };
@@ -171,7 +182,7 @@ impl Arrival {
         self.head.idempotent && self.body.is_none() && self.switch.is_none()
     }
 
-    fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> Arrival {
+    fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> (Arrival, Watch) {
         headers::receive(request.headers_mut(), caller.ip(), &activator.shared.config.trust);
         let (mut parts, incoming) = request.into_parts();
         let switch = headers::upgrade_protocol(&parts.headers).and_then(|_| incoming.on_upgrade());
@@ -180,6 +191,10 @@ impl Arrival {
         let config = &activator.shared.config;
         let probe = Probe::of(&parts.headers, activator, caller);
         let named = config.cluster.as_ref().map(|cluster| route::named(&parts, &cluster.domain));
+        let mut watch = match probe {
+            None => observe(activator, caller, &parts, &incoming),
+            Some(_) => Watch::off(),
+        };
         AsItCame::alone(&mut parts);
         if probe.is_none() {
             let host = target::host_of(&parts);
@@ -188,24 +203,31 @@ impl Arrival {
             if let Some(expects) = expects {
                 parts.headers.insert(EXPECT, expects);
             }
-            if config.cluster.as_ref().is_some_and(|cluster| cluster.traces == Traces::Unsampled) {
-                trace(&mut parts);
-            }
+            let mark = |name: &'static HeaderName| Some((name, parts.headers.get(name)?));
+            watch.marked(MARKS.iter().filter_map(mark));
         }
         let body = (!incoming.is_end_stream()).then(|| Kept::new(incoming, &activator.shared.budget));
-        Arrival { head, probe, named, parts, body, interim, switch }
+        (Arrival { head, probe, named, parts, body, interim, switch }, watch)
     }
 }
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// Headers of ours that a template of the request log sees, as in the reference.
+static MARKS: [HeaderName; 2] = [headers::ORIGINAL_HOST, headers::PROXY_REQUEST];
 
-/// The trace goes on under a span of ours; a request without one begins one.
-fn trace(parts: &mut request::Parts) {
-    let came = parts.headers.get(&TRACEPARENT).and_then(|value| Context::parse(value.as_bytes()));
-    let ours = came.map_or_else(Context::unsampled, |context| context.decided(false).child());
-    if let Ok(value) = HeaderValue::from_str(&ours.header()) {
-        parts.headers.insert(TRACEPARENT, value);
+/// Begins to watch a request for metrics, traces and the request log.
+fn observe(activator: &Activator, caller: &Caller, parts: &request::Parts, incoming: &Incoming) -> Watch {
+    let config = &activator.shared.config;
+    if config.observer.is_off() {
+        return Watch::off();
     }
+    config.observer.begin(&RequestFacts {
+        parts,
+        target: AsItCame::of(parts),
+        peer: caller.peer,
+        by_agent: config.cluster.is_some() && config.trust.peers.contains(caller.ip()),
+        tls: caller.tls,
+        body_length: incoming.size_hint().exact(),
+    })
 }
 
 /// A request on its way: its slot, and what counts it.
@@ -246,6 +268,21 @@ enum Sent {
     Failed(Refusal),
 }
 
+impl Sent {
+    /// For the watch: the status of the pod's answer, or why there is none to pass on.
+    fn told(&self) -> Result<u16, &str> {
+        match self {
+            Sent::Answered(answer) | Sent::Lost { loss: Loss::Told(answer), .. } => {
+                Ok(answer.response.status().as_u16())
+            }
+            Sent::Back(Back::Gone) => Err("the pod is gone"),
+            Sent::Back(Back::Full) => Err("handed back: full"),
+            Sent::Back(Back::Doubted) => Err("not sent"),
+            Sent::Lost { loss: Loss::Ours(refusal), .. } | Sent::Failed(refusal) => Err(refusal.reason.code()),
+        }
+    }
+}
+
 /// An answer of the pod, on its way.
 struct Answer {
     response: Response<Received>,
@@ -269,6 +306,7 @@ async fn send(
     caller: &Caller,
     passage: &Passage,
     began: Instant,
+    watch: &mut Watch,
 ) -> Sent {
     // The pod may have been taken out since the slot was granted.
     let Some(pod) = revision.pods.get(passage.permit.pod()) else { return Sent::Back(Back::Gone) };
@@ -279,6 +317,8 @@ async fn send(
         hold = Hold::UntilContinueOr(caller.worker.wheel().sleep(strict::EXPECT_PATIENCE));
     }
     request = addressed(request, revision);
+    watch.at_pod(request.headers_mut(), &pod.name, pod.address);
+    let request = request.map(|body| watch.reads(body));
     let connected = passage.cold.as_ref().map(|_| Arc::new(OnceLock::new()));
     let trip = Trip {
         repeatable: arrival.repeatable(),
@@ -397,6 +437,7 @@ fn carry(
     passage: Passage,
     revision: &Revision,
     caller: &Caller,
+    watch: &mut Watch,
 ) -> Response<Body> {
     let Answer { mut response, mut limits, connected } = answer;
     let upgrade = headers::upgrade_protocol(response.headers());
@@ -405,9 +446,9 @@ fn carry(
     let pod_side = if switching { response.body_mut().take_upgraded() } else { None };
     headers::to_client(response.headers_mut(), false, switching);
     if let Some(cold) = passage.cold {
-        cold.answered(connected, response.headers_mut(), &activator.shared.metrics, revision);
+        cold.answered(connected, response.headers_mut(), &activator.shared.metrics, revision, watch);
     }
-    let guard: Guard = Box::new((passage.permit, passage.inside));
+    let held = (passage.permit, passage.inside);
     let (mut parts, received) = response.into_parts();
     // Ours is the connection to the client; what the next hop speaks is not its business.
     parts.version = Version::HTTP_11;
@@ -417,11 +458,12 @@ fn carry(
     if let Some((client, pod)) = switch.zip(pod_side) {
         let timeouts = self::limits(activator, &revision.spec().timeouts);
         let limits = tunnel::Limits { life: timeouts.upgrade, idle: timeouts.idle };
+        let guard: Guard = Box::new((held, watch.take().tunnels()));
         tunnel::open((client, pod), websocket, limits, &caller.worker, &activator.shared.tunnels, guard);
         return Response::from_parts(parts, Body::empty());
     }
     limits.answered();
-    Response::from_parts(parts, Body::carried(received, Origin::Pod, limits, guard))
+    Response::from_parts(parts, Body::carried(received, Origin::Pod, limits, Box::new(held)))
 }
 
 fn fault(revision: &Revision, pod: &Pod, failed: SendError) -> Refusal {

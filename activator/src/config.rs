@@ -1,5 +1,6 @@
 //! What an activator is told at its start.
 
+use observe::Observer;
 use plumbing::serve::Settings;
 use plumbing::trust::Trust;
 use policy::compat::Compat;
@@ -40,6 +41,8 @@ pub struct Config {
     pub compat: Compat,
     /// Set where it stands behind an ingress; `None` where it is the ingress.
     pub cluster: Option<Cluster>,
+    /// What is told of its requests.
+    pub observer: Observer,
 }
 
 /// What an activator behind the ingress of a cluster knows of its place.
@@ -54,25 +57,13 @@ pub struct Cluster {
     /// pods (`passthrough`) they are asked for by the name of their private
     /// service. Whether a probe is trusted is the revision's to say.
     pub probing: probing::Settings,
-    /// What becomes of a request's trace.
-    pub traces: Traces,
-}
-
-/// What becomes of `traceparent`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traces {
-    /// It passes as it came; none is invented.
-    Passed,
-    /// The trace goes on, or begins, under a span of ours, and nothing of it
-    /// is recorded.
-    Unsampled,
 }
 
 impl Cluster {
     /// With the reference's defaults, at this address.
     pub fn new(domain: impl Into<Arc<str>>, address: impl Into<Arc<str>>) -> Cluster {
         let (domain, address) = (domain.into(), address.into());
-        Cluster { domain, address, probing: probing::Settings::default(), traces: Traces::Passed }
+        Cluster { domain, address, probing: probing::Settings::default() }
     }
 }
 
@@ -94,6 +85,7 @@ impl Config {
             serve: Settings::default(),
             compat: Compat::Better,
             cluster: None,
+            observer: Observer::off(),
         }
     }
 

@@ -29,6 +29,11 @@ impl Health {
         let _ = self.reach.set(reach);
     }
 
+    /// Whether the autoscaler is reached now; `None` where that is not known.
+    pub(crate) fn reaches(&self) -> Option<bool> {
+        self.reach.get().map(|reach| *reach.borrow() == Reach::Up)
+    }
+
     /// Why it should get no requests, if it should not.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.terminating.load(Ordering::Relaxed) {

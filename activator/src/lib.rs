@@ -39,7 +39,7 @@ pub mod uplink;
 mod wait;
 mod wake;
 
-pub use config::{Cluster, Config, Traces};
+pub use config::{Cluster, Config};
 
 use plumbing::conn::Caller;
 use plumbing::replay::PrefixBudget;
@@ -119,7 +119,11 @@ impl Activator {
         let callers = callers::Callers::new(config.wakes_per_caller_max);
         let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
         let shared = Shared { config, table, stats, budget, held, callers, metrics, crowd, health, tunnels, poked };
-        Activator { shared: Arc::new(shared) }
+        let shared = Arc::new(shared);
+        let seen = Arc::downgrade(&shared);
+        // The counters are the activator's own: they must not keep it.
+        shared.config.observer.read_more(move || seen.upgrade().map(|all| exposition::all(&all)).unwrap_or_default());
+        Activator { shared }
     }
 
     /// Its kubelet is told from now on that it is on its way out; everybody
@@ -133,9 +137,13 @@ impl Activator {
         self.shared.health.follow(reach);
     }
 
-    /// Its metrics by revision, in the text form of Prometheus.
+    /// Its metrics by revision, and those of its requests where they are asked
+    /// for, in the text form of Prometheus.
     pub fn exposition(&self) -> String {
-        exposition::text(&self.shared.table.all())
+        match self.shared.config.observer.metrics() {
+            Some(metrics) => observe::metrics::page(&metrics),
+            None => observe::metrics::families(&exposition::all(&self.shared).families),
+        }
     }
 
     /// What it does now, one entry a revision.

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use metrics_exporter_prometheus::PrometheusHandle;
+use observe::config::Metrics;
+use observe::{Component, Sending, Setup};
 use platform::file;
 use plumbing::body::Body;
 use plumbing::env::Env;
@@ -62,13 +64,17 @@ fn main() -> ExitCode {
 }
 
 /// Serves until a signal, drains, and is done; a second signal ends at once.
-async fn serve(settings: Settings) -> ExitCode {
+async fn serve(mut settings: Settings) -> ExitCode {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting the activator");
     // Before anybody can know that it runs, and end it.
     let mut signals = match Signals::new() {
         Ok(signals) => signals,
         Err(error) => return not_brought_up(&error.to_string()),
     };
+    let (who, compat) = (settings.identity.clone(), settings.config.compat);
+    let setup = Setup { component: Component::Activator, who, compat, app: None };
+    let telemetry = Sending::start(settings.observe.clone(), setup);
+    settings.config.observer = telemetry.observer.clone();
     let running = match start(&settings) {
         Ok(running) => running,
         Err(error) => return not_brought_up(&error),
@@ -76,9 +82,13 @@ async fn serve(settings: Settings) -> ExitCode {
     let _ = signals.next().await;
     tracing::info!(settle = duration::text(settings.settle), "asked to end: going on until nobody sends requests here");
     running.activator.terminate();
+    // The last message has what it counted: it must be there until then.
+    let counted = running.activator.clone();
     let ended = async {
         sleep(settings.settle).await;
         running.end().await;
+        telemetry.end().await;
+        drop(counted);
     };
     tokio::select! {
         () = ended => ExitCode::SUCCESS,
@@ -130,7 +140,7 @@ fn start(settings: &Settings) -> Result<Running, String> {
         serving.push(Port::with_tls(open("https", ports.address(ports.https))?, acceptor));
     }
     let profiling = open("profiling", ports.address(ports.profiling))?;
-    let page = ports.metrics.map(|port| open("metrics", ports.address(port))).transpose()?;
+    let page = page_address(settings)?.map(|address| open("metrics", address)).transpose()?;
     let (requests, link, side_ports, workers) = (Shutdown::new(), Shutdown::new(), Shutdown::new(), Shutdown::new());
     let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
     let threads = Workers::start(settings.workers, &workers, &budget).map_err(|error| error.to_string())?;
@@ -155,6 +165,21 @@ fn start(settings: &Settings) -> Result<Running, String> {
     let links = Links { world: world(&settings.platform, &workers), workers: threads };
     let serving = tokio::spawn(activator::run(activator.clone(), Sockets { serving }, links, requests.clone()));
     Ok(Running { activator, serving, linked, requests, link, side_ports, workers })
+}
+
+/// Where the page of metrics is served.
+fn page_address(settings: &Settings) -> Result<Option<SocketAddr>, String> {
+    let ports = &settings.ports;
+    match &settings.observe.metrics {
+        Metrics::Prometheus(wanted) if wanted.tls.is_some() => {
+            tracing::error!(
+                "METRICS_PROMETHEUS_TLS_CERT: this build serves no TLS here; the metrics port stays closed"
+            );
+            Ok(None)
+        }
+        Metrics::Prometheus(wanted) => wanted.address(ports.bind).map(Some),
+        Metrics::Off | Metrics::Otlp { .. } => Ok(ports.metrics.map(|port| ports.address(port))),
+    }
 }
 
 /// Stats by the stream that our autoscaler gives receipts for.

@@ -4,6 +4,7 @@ use crate::offer::Handback;
 use crate::wake::{PHASES, Wake};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use plumbing::reason::Reason;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Requests that wait for a slot.
@@ -83,35 +84,29 @@ impl Metrics {
     }
 }
 
-/// Whether the autoscaler is reached (the reference's name).
-const REACHABLE: &str = "kn_activator_stats_conn_reachable";
-/// Connections to it that were lost (the reference's name).
-const LINK_ERRORS: &str = "kn_activator_stats_conn_errors_total";
-/// Reports that had no place while it was not reached.
+/// Reports that had no place while the autoscaler was not reached.
 const REPORTS_DROPPED: &str = "zeroscale_activator_reports_dropped_total";
+
+/// Connections to the autoscaler that were lost: a process has one link.
+static LOSSES: AtomicU64 = AtomicU64::new(0);
+
+/// How many there were.
+pub(crate) fn losses() -> u64 {
+    LOSSES.load(Ordering::Relaxed)
+}
 
 /// What is counted of the link to the autoscaler.
 pub(crate) struct LinkMetrics {
-    reachable: Gauge,
-    errors: Counter,
     dropped: Counter,
 }
 
 impl LinkMetrics {
     pub(crate) fn new() -> LinkMetrics {
-        LinkMetrics {
-            reachable: gauge!(REACHABLE, "peer" => "autoscaler"),
-            errors: counter!(LINK_ERRORS, "peer" => "autoscaler"),
-            dropped: counter!(REPORTS_DROPPED),
-        }
-    }
-
-    pub(crate) fn reachable(&self, is: bool) {
-        self.reachable.set(if is { 1.0 } else { 0.0 });
+        LinkMetrics { dropped: counter!(REPORTS_DROPPED) }
     }
 
     pub(crate) fn lost(&self) {
-        self.errors.increment(1);
+        LOSSES.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn dropped(&self, reports: u64) {

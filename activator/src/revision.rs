@@ -9,6 +9,8 @@ use crate::prober::Prober;
 use crate::retire::Retirement;
 use crate::trouble::{self, Attempt, Troubled};
 use crate::wake::Wake;
+use observe::Identity;
+use observe::metrics::Series;
 use parking_lot::{Mutex, RwLock};
 use plumbing::clock;
 use plumbing::conn::Caller;
@@ -35,6 +37,8 @@ pub(crate) struct Revision {
     meter: Mutex<Meter>,
     /// What may be kept of the bodies of its requests.
     pub(crate) budget: PrefixBudget,
+    /// What is counted of its requests.
+    pub(crate) series: Series,
     pub(crate) burst: Burst,
     /// The average that was reported last, as bits.
     reported: AtomicU64,
@@ -97,6 +101,7 @@ impl Revision {
             meter: Mutex::new(Meter::new()),
             reported: AtomicU64::new(0),
             budget,
+            series: Series::default(),
             burst: Burst::default(),
             troubled: Troubled::default(),
             wakes: Mutex::default(),
@@ -213,6 +218,18 @@ impl Revision {
     /// True while wanted pods wait for room.
     pub(crate) fn is_without_room(&self) -> bool {
         self.state.read().without_room
+    }
+
+    /// Its names, as telemetry has them.
+    pub(crate) fn identity(&self) -> Identity {
+        let spec = self.spec();
+        Identity {
+            namespace: self.id.namespace.clone(),
+            service: spec.service.clone(),
+            configuration: spec.configuration.clone(),
+            revision: self.id.name.clone(),
+            ..Identity::default()
+        }
     }
 
     pub(crate) fn spec(&self) -> Arc<RevisionSpec> {

@@ -1,10 +1,11 @@
-//! A wake-up from zero, phase by phase: shown in metrics, in the log, and in
-//! the answers of those who waited for it.
+//! A wake-up from zero, phase by phase: shown in metrics, in the log, in a
+//! trace, and in the answers of those who waited for it.
 
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use plumbing::headers;
+use observe::Watch;
+use plumbing::{clock, headers};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,6 +26,8 @@ pub(crate) struct Wake {
     ready: OnceLock<Instant>,
     app_start: OnceLock<Duration>,
     told: AtomicBool,
+    /// A trace shows it.
+    traced: AtomicBool,
 }
 
 impl Wake {
@@ -36,6 +39,7 @@ impl Wake {
             ready: OnceLock::new(),
             app_start: OnceLock::new(),
             told: AtomicBool::new(false),
+            traced: AtomicBool::new(false),
         }
     }
 
@@ -95,13 +99,15 @@ impl Cold {
     }
 
     /// Its answer begins: writes the phases into it, and tells of the wake-up
-    /// if it is the first to be answered.
+    /// if it is the first to be answered; of those of which spans are kept, the
+    /// first has them.
     pub(crate) fn answered(
         &self,
         connected: Option<Instant>,
         fields: &mut HeaderMap,
         metrics: &Metrics,
         revision: &Revision,
+        watch: &mut Watch,
     ) {
         let phases = self.phases(connected);
         let waited = self.granted.saturating_duration_since(self.came);
@@ -109,6 +115,10 @@ impl Cold {
         if let Ok(line) = HeaderValue::from_str(&server_timing(&phases)) {
             // Beside the app's own, if it gives any.
             fields.append(SERVER_TIMING, line);
+        }
+        if watch.is_recorded() && !self.wake.traced.swap(true, Ordering::Relaxed) {
+            let stages: [_; PHASES.len()] = std::array::from_fn(|at| (PHASES[at], phases[at]));
+            watch.stages("wake", clock::at(self.wake.began), &stages);
         }
         if !self.wake.told.swap(true, Ordering::Relaxed) {
             metrics.cold_start(&phases);

@@ -3,6 +3,7 @@
 
 use crate::assemble;
 use crate::settings::Settings;
+use observe::Observer;
 use platform::process::{Readiness as PodReadiness, Seat, SeatRequest};
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
@@ -10,7 +11,6 @@ use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
 use policy::revision::RevisionId;
-use queue_proxy::observe::Observer;
 use queue_proxy::{Config, Links, Readiness, Sockets};
 use std::collections::BTreeMap;
 use std::io;

@@ -1,10 +1,10 @@
 //! The request path of the sidecar, one function, outermost step first.
 
-use crate::observe::{End, RequestFacts, Watch};
 use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes, version};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version, request};
+use observe::{End, RequestFacts, Watch};
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;

@@ -2,6 +2,8 @@
 //!
 //! One worker on the main thread: the app beside it wants the cores.
 
+use observe::config::Metrics;
+use observe::{Component, Sending, Setup};
 use plumbing::env::Env;
 use plumbing::fds::{self, Budget};
 use plumbing::listen::listen;
@@ -10,28 +12,16 @@ use plumbing::signals::Signals;
 use plumbing::tls::Acceptor;
 use plumbing::worker::Worker;
 use plumbing::{clock, duration};
-use policy::compat::Compat;
 use queue_proxy::env::{self, Ports, Settings};
-use queue_proxy::observe::config::Metrics;
-use queue_proxy::observe::process_log::ProcessLog;
-use queue_proxy::observe::{self, Identity, Observer};
-use queue_proxy::{Config, Links, Sockets};
+use queue_proxy::process_log::ProcessLog;
+use queue_proxy::{Links, Sockets};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// What the log calls the build.
 const COMMIT: &str = env!("CARGO_PKG_VERSION");
-
-/// How long the last metrics and spans may take: a collector that hangs must
-/// not hold the end.
-const LAST_MESSAGES: Duration = Duration::from_millis(500);
-/// The same as the reference has it.
-const LAST_MESSAGES_STRICT: Duration = Duration::from_secs(10);
-/// How long the last lines of standard output may take, when nobody reads.
-const LAST_LINES: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     // The clock's anchor: before anything is measured.
@@ -70,7 +60,14 @@ async fn serve(settings: Settings) -> ExitCode {
         (_, Err(error)) => return not_brought_up(&error),
     };
     sockets.user_metrics = user_metrics(&settings.ports, &settings.observe.metrics);
-    let telemetry = Telemetry::start(&settings.config, settings.observe, settings.identity);
+    let app = settings.config.app;
+    let setup = Setup {
+        component: Component::Sidecar,
+        who: settings.identity,
+        compat: settings.config.compat,
+        app: Some((app.ip().to_string(), app.port())),
+    };
+    let telemetry = Sending::start(settings.observe, setup);
     let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
     let shutdown = Shutdown::new();
     let links = Links { stats: None, observer: telemetry.observer.clone(), worker: Worker::here(&shutdown, budget) };
@@ -94,38 +91,6 @@ async fn serve(settings: Settings) -> ExitCode {
     }
 }
 
-/// The observer, and the task that sends what it gathers.
-struct Telemetry {
-    observer: Observer,
-    stop: Shutdown,
-}
-
-impl Telemetry {
-    fn start(config: &Config, observe: observe::Config, who: Identity) -> Telemetry {
-        let (compat, app) = (config.compat, (config.app.ip().to_string(), config.app.port()));
-        let (observer, unmet) = Observer::start(observe, observe::Setup { who, compat, app });
-        unmet.errors.iter().for_each(|error| tracing::error!("{error}"));
-        unmet.notices.iter().for_each(|notice| tracing::warn!("{notice}"));
-        let longest = match compat {
-            Compat::Better => LAST_MESSAGES,
-            Compat::Strict => LAST_MESSAGES_STRICT,
-        };
-        let stop = Shutdown::new();
-        if !observer.is_off() {
-            let (observer, over) = (observer.clone(), stop.clone());
-            stop.spawn(async move { observer.run(over.draining(), longest).await });
-        }
-        Telemetry { observer, stop }
-    }
-
-    /// Sends and writes what is left.
-    async fn end(self) {
-        self.stop.drain();
-        self.stop.finished().await;
-        self.observer.close(LAST_LINES);
-    }
-}
-
 /// The port of the user metrics. That it cannot be had is no reason not to
 /// serve requests, as in the reference.
 fn user_metrics(ports: &Ports, metrics: &Metrics) -> Option<TcpListener> {
@@ -136,7 +101,7 @@ fn user_metrics(ports: &Ports, metrics: &Metrics) -> Option<TcpListener> {
         );
         return None;
     }
-    let listener = ports.user_metrics(wanted).and_then(|address| open("user-metrics", address));
+    let listener = wanted.address(ports.bind).and_then(|address| open("user-metrics", address));
     listener.inspect_err(|error| tracing::error!(error, "the user metrics port stays closed")).ok()
 }
 

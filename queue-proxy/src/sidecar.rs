@@ -1,9 +1,9 @@
 //! The state of one sidecar.
 
 use crate::config::Config;
-use crate::observe::Observer;
 use crate::readiness::Prober;
 use crate::version::AppVersion;
+use observe::Observer;
 use parking_lot::Mutex;
 use plumbing::clock;
 use plumbing::drain::Drain;

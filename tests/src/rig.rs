@@ -1,13 +1,13 @@
 //! A rig for tests over real sockets: apps that misbehave on purpose, sidecars,
 //! and clients that speak raw bytes.
 
+use observe::Observer;
 use plumbing::fds::Budget;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
 use plumbing::worker::Worker;
 use policy::revision::{RevisionId, Timeouts};
-use queue_proxy::observe::Observer;
 use queue_proxy::{Config, Links, Sockets};
 use std::future::Future;
 use std::net::SocketAddr;

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
+use tests::otlp::collector;
 use tests::program::Program;
 use tests::rig::{self, GET, OK, read_head, read_to_end, read_until, send};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -206,24 +207,6 @@ async fn a_template_with_an_unsupported_action_is_told_by_name_and_requests_are_
     assert!(told.contains("\"ERROR\"") && told.contains("template"), "{told}");
     ok(&mut TcpStream::connect(program.main).await.unwrap(), GET).await;
     assert!(!program.lines().iter().any(|line| line.ends_with("|LOG")));
-}
-
-/// A collector over HTTP: each message with its head.
-async fn collector() -> (SocketAddr, UnboundedReceiver<(String, Vec<u8>)>) {
-    let (send, got) = unbounded_channel();
-    let address = rig::app(move |mut stream| {
-        let send = send.clone();
-        async move {
-            let head = read_head(&mut stream).await.to_ascii_lowercase();
-            let length = head.split_once("content-length: ").unwrap().1.lines().next().unwrap();
-            let mut message = vec![0; length.parse().unwrap()];
-            stream.read_exact(&mut message).await.unwrap();
-            let _ = send.send((head, message));
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-        }
-    })
-    .await;
-    (address, got)
 }
 
 fn contains(message: &[u8], part: &[u8]) -> bool {

@@ -7,8 +7,10 @@ mod domain;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{Cluster, Config, Traces};
+use crate::config::{Cluster, Config};
 use crate::link;
+use observe::config::{Metrics, Tracing};
+use observe::{Component, Identity};
 use plumbing::duration;
 use plumbing::env::Env;
 use plumbing::telemetry::Format;
@@ -48,6 +50,10 @@ pub enum Autoscaler {
 pub struct Settings {
     /// Of the activator itself.
     pub config: Config,
+    /// Its own namespace, name and address, as what it is observed is told.
+    pub identity: Identity,
+    /// What is told of its requests.
+    pub observe: observe::Config,
     /// What it listens on.
     pub ports: Ports,
     /// TLS of the port for that; `None` when there are no certificates.
@@ -110,12 +116,8 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
     let mut config = Config::new(pod, trust(env, compat));
     config.compat = compat;
     config.drain_wait = Some(DRAIN_WAIT);
-    config.cluster = Some(Cluster {
-        domain: domain.as_str().into(),
-        address: address(&pod_ip).into(),
-        probing: probing(env),
-        traces: env.own("ZEROSCALE_TRACE_CONTEXT", traces).unwrap_or(Traces::Passed),
-    });
+    config.cluster =
+        Some(Cluster { domain: domain.as_str().into(), address: address(&pod_ip).into(), probing: probing(env) });
     bounds(env, &mut config);
     let websocket = |autoscaler| Autoscaler::Websocket(link::Settings { autoscaler, compat });
     let autoscaler = env
@@ -125,9 +127,18 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
         })
         .unwrap_or_else(|| websocket(format!("autoscaler.{namespace}.svc.{domain}:{AUTOSCALER}")));
     idle_connections(env);
+    let observe = observability(env);
+    let identity = Identity {
+        namespace: namespace.into(),
+        pod: config.pod_name.clone(),
+        pod_ip: pod_ip.into(),
+        ..Identity::default()
+    };
     Settings {
         config,
-        ports: ports(env, compat),
+        identity,
+        ports: ports(env, compat, &observe.metrics),
+        observe,
         tls: certificates(env, compat),
         autoscaler,
         platform: platform(env),
@@ -211,8 +222,32 @@ fn bounds(env: &mut Env, config: &mut Config) {
     }
 }
 
-fn ports(env: &mut Env, compat: Compat) -> Ports {
-    let metrics = env.own_form("METRICS_PROMETHEUS_PORT", "port");
+/// What is told of requests. A trace goes on where that is asked for, also if
+/// nothing of it is recorded here.
+fn observability(env: &mut Env) -> observe::Config {
+    let goes_on = env.own("ZEROSCALE_TRACE_CONTEXT", |text| match text {
+        "pass" => Ok(false),
+        "continue" => Ok(true),
+        _ => Err(format!("`{text}` is neither `pass` nor `continue`")),
+    });
+    let variable = |name: &str| env.raw(name).map(str::to_owned);
+    let read = observe::Config::parse(Component::Activator, &env.text("OBSERVABILITY_CONFIG"), variable);
+    let mut config = read.unwrap_or_else(|faults| {
+        faults.into_iter().for_each(|fault| env.fault(fault));
+        observe::Config::default()
+    });
+    if goes_on == Some(true) && config.tracing == Tracing::Off {
+        config.tracing = Tracing::Unrecorded;
+    }
+    config
+}
+
+fn ports(env: &mut Env, compat: Compat, metrics: &Metrics) -> Ports {
+    let metrics = match metrics {
+        // That variable has been read with it.
+        Metrics::Prometheus(listener) => Some(listener.port),
+        Metrics::Off | Metrics::Otlp { .. } => env.own_form("METRICS_PROMETHEUS_PORT", "port"),
+    };
     // The reference has that port only where a config map says so.
     let unset = if compat == Compat::Strict { None } else { Some(METRICS) };
     let ports = Ports {
@@ -255,14 +290,6 @@ fn platform(env: &mut Env) -> Platform {
         env.fault(format!("required key {NAME} missing value"));
     }
     env.own(NAME, read).unwrap_or_else(|| Platform::File(PathBuf::new()))
-}
-
-fn traces(text: &str) -> Result<Traces, String> {
-    match text {
-        "pass" => Ok(Traces::Passed),
-        "continue" => Ok(Traces::Unsampled),
-        _ => Err(format!("`{text}` is neither `pass` nor `continue`")),
-    }
 }
 
 fn authority(text: &str) -> Result<String, String> {

@@ -21,7 +21,7 @@ fn settings(lines: &[(&str, &str)]) -> Settings {
 #[test]
 fn what_a_stock_deployment_sets_is_enough_beside_the_platform() {
     let settings = settings(&[]);
-    assert_eq!(&*settings.config.pod_name, "activator-1");
+    assert_eq!((&*settings.config.pod_name, &*settings.identity.pod_ip), ("activator-1", "10.0.0.7"));
     assert_eq!(settings.platform, Platform::File("/world.yaml".into()));
     let autoscaler = "autoscaler.knative-serving.svc.prod:8080".to_owned();
     let reference = link::Settings { autoscaler, compat: Compat::Better };
@@ -69,6 +69,9 @@ fn each_fault_names_its_variable() {
         ("ZEROSCALE_POD_ADDRESSABILITY", "maybe"),
         ("ZEROSCALE_MESH", "yes"),
         ("ZEROSCALE_TRACE_CONTEXT", "on"),
+        ("OBSERVABILITY_CONFIG", "{"),
+        ("OBSERVABILITY_CONFIG", r#"{"metrics":{"protocol":"carrier-pigeon"}}"#),
+        ("OBSERVABILITY_CONFIG", r#"{"tracing":{"protocol":"grpc","endpoint":"gopher://x"}}"#),
         ("ZEROSCALE_HELD_MAX", "-1"),
         ("ZEROSCALE_HELD_ALL_MAX", "x"),
         ("ZEROSCALE_HELD_BYTES_MAX", "64M"),
@@ -113,7 +116,7 @@ fn our_own_settings_are_read() {
         Autoscaler::Websocket(link::Settings { autoscaler: "[::1]:81".into(), compat: Compat::Strict })
     );
     assert!(settings.config.trust == Trust::everybody(), "strict mode believes everybody");
-    let mut cluster = Cluster { traces: Traces::Unsampled, ..Cluster::new("c.example", "10.0.0.7") };
+    let mut cluster = Cluster::new("c.example", "10.0.0.7");
     let (every, answer_max) = (Duration::from_secs(1), Duration::from_secs(2));
     cluster.probing =
         probing::Settings { mesh: Mesh::Enabled, passthrough: true, every, answer_max, ..cluster.probing };

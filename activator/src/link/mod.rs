@@ -70,11 +70,9 @@ pub async fn run(settings: Settings, stats: StatSource, reach: watch::Sender<Rea
             Some(Ok(connection)) => {
                 tracing::info!(autoscaler = link.settings.autoscaler, "connected to the autoscaler");
                 reach.send_replace(Reach::Up);
-                link.metrics.reachable(true);
                 let since = Instant::now();
                 let ended = connection.carry(&mut link, &shutdown).await;
                 reach.send_replace(Reach::Lost);
-                link.metrics.reachable(false);
                 match ended {
                     Ended::Done => return,
                     Ended::Lost(why) => {

@@ -11,8 +11,8 @@ mod tests;
 pub use ports::Ports;
 
 use crate::config::{Config, QUEUE_DEPTH_PER_SLOT};
-use crate::observe::{self, Identity};
 use crate::readiness::Readiness;
+use observe::{Component, Identity};
 use plumbing::env::Env;
 use plumbing::trust::{Ranges, Trust};
 use policy::compat::Compat;
@@ -66,12 +66,12 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
     let log = Log { config: env.required("SERVING_LOGGING_CONFIG"), level: env.required("SERVING_LOGGING_LEVEL") };
     let config = config(env, app, compat);
     let identity = Identity {
-        namespace: config.revision.namespace.to_string(),
-        service: env.text("SERVING_SERVICE"),
-        configuration,
-        revision: config.revision.name.to_string(),
-        pod: config.pod.to_string(),
-        pod_ip,
+        namespace: config.revision.namespace.clone(),
+        service: env.text("SERVING_SERVICE").into(),
+        configuration: configuration.into(),
+        revision: config.revision.name.clone(),
+        pod: config.pod.clone(),
+        pod_ip: pod_ip.into(),
     };
     Settings { config, ports, tls, identity, observe, log }
 }
@@ -200,7 +200,7 @@ fn positive(env: &mut Env, name: &str, seconds: i64, compat: Compat) -> Option<D
 
 fn observability(env: &mut Env) -> observe::Config {
     let variable = |name: &str| env.raw(name).map(str::to_owned);
-    observe::Config::parse(&env.text("OBSERVABILITY_CONFIG"), variable).unwrap_or_else(|faults| {
+    observe::Config::parse(Component::Sidecar, &env.text("OBSERVABILITY_CONFIG"), variable).unwrap_or_else(|faults| {
         faults.into_iter().for_each(|fault| env.fault(fault));
         observe::Config::default()
     })

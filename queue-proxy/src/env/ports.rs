@@ -1,10 +1,10 @@
 //! What the sidecar listens on.
 
-use crate::observe::config::{Listener, Metrics};
 use crate::readiness::Target;
+use observe::config::Metrics;
 use plumbing::env::Env;
 use policy::compat::Compat;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The reference's constants.
 const ADMIN: u16 = 8022;
@@ -45,16 +45,6 @@ impl Ports {
     /// whatever the others are on.
     pub fn lease_ip(&self) -> IpAddr {
         if self.bind.is_loopback() { self.bind } else { IpAddr::V4(Ipv4Addr::LOCALHOST) }
-    }
-
-    /// The address of the user metrics (9091), on ours unless it names another.
-    pub fn user_metrics(&self, listener: &Listener) -> Result<SocketAddr, String> {
-        if listener.host.is_empty() {
-            return Ok(self.address(listener.port));
-        }
-        let fault = |error: std::io::Error| format!("{}: {error}", listener.host);
-        let mut found = (listener.host.as_str(), listener.port).to_socket_addrs().map_err(fault)?;
-        found.next().ok_or_else(|| format!("{}: no address", listener.host))
     }
 
     /// Where to listen on one of them.

@@ -63,7 +63,7 @@ fn the_stock_environment_is_read() {
     assert_eq!((ports.serving_tls, ports.admin, ports.autometric, ports.lease), (8112, 8022, 9090, None));
     assert_eq!(ports.lease_ip().to_string(), "127.0.0.1");
     assert!(tls.is_none() && config.stats_push.is_none() && observe == observe::Config::default());
-    assert_eq!((identity.service.as_str(), identity.pod_ip.as_str(), log.level.as_str()), ("svc1", "10.0.0.7", "info"));
+    assert_eq!((&*identity.service, &*identity.pod_ip, log.level.as_str()), ("svc1", "10.0.0.7", "info"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The port of the user metrics (9091), in the text form of Prometheus.
 
-use crate::observe::metrics::{self, Metrics};
+use observe::metrics::{self, Metrics};
 use plumbing::body::Body;
 use plumbing::shutdown::Shutdown;
 use plumbing::side;

@@ -5,9 +5,9 @@ use super::super::Target;
 use super::super::words::{about, must, one, seen};
 use crate::simulation::draw::Draw;
 use http::{HeaderName, HeaderValue, Request};
+use observe::request_log::{DEFAULT_TEMPLATE, Template};
+use observe::{Identity, RequestFacts};
 use policy::compat::Compat;
-use queue_proxy::observe::request_log::{DEFAULT_TEMPLATE, Template};
-use queue_proxy::observe::{Identity, RequestFacts};
 use std::net::SocketAddr;
 
 pub(in super::super) const TARGET: Target = Target {
@@ -153,7 +153,7 @@ fn judge(input: &[u8]) -> Result<u64, String> {
     let peer = SocketAddr::from(([1, 2, 3, 4], 5));
     let facts =
         RequestFacts { parts: &parts, target: Some(target), peer, tls: false, body_length: None, by_agent: false };
-    let who = Identity { revision: "rev".to_owned(), pod: "pod-1".to_owned(), ..Identity::default() };
+    let who = Identity { revision: "rev".into(), pod: "pod-1".into(), ..Identity::default() };
     let mut shapes = Vec::new();
     for compat in [Compat::Better, Compat::Strict] {
         let line = compiled.show(&facts, (200, 12, 0.0125), &who, compat);

@@ -5,7 +5,8 @@ use super::pod::Pod;
 use super::row::{Row, Seen};
 use crate::bench::{EPOCH, spec};
 use activator::link::Reach;
-use activator::{Activator, Cluster, Config, Links, Sockets, Traces};
+use activator::{Activator, Cluster, Config, Links, Sockets};
+use observe::{Component, Identity, Observer, Setup};
 use plumbing::fds::Budget;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats;
@@ -236,10 +237,13 @@ fn config(row: &Row, mode: Compat) -> Config {
     cluster.probing.passthrough = row.passthrough_lb;
     // The recording has the pods' readiness from a stub.
     cluster.probing.mesh = if mode == Compat::Strict { Mesh::Disabled } else { Mesh::Auto };
-    if row.tracing != "none" {
-        cluster.traces = Traces::Unsampled;
-    }
     config.cluster = Some(cluster);
+    if row.tracing != "none" {
+        let observe = observe::Config { tracing: observe::config::Tracing::Unrecorded, ..observe::Config::default() };
+        let who = Identity::default();
+        let setup = Setup { component: Component::Activator, who, compat: mode, app: None };
+        config.observer = Observer::start(observe, setup).0;
+    }
     if row.number() == 39 {
         config.held_per_revision_max = 0;
     }
