@@ -15,6 +15,8 @@
 //! | which pods of a revision answer | [`probing`] |
 //! | which activators serve a revision | [`subset`], [`names`] |
 //! | averages of load | [`window`], [`collect`] |
+//! | asking pods for their load | [`scrape`] |
+//! | stats for another replica | [`forward`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
 //! | what acted on that number, for people | [`limit`] |
@@ -31,6 +33,7 @@ pub mod decider;
 pub mod drain;
 pub mod duration;
 pub mod endpoints;
+pub mod forward;
 pub mod limit;
 pub mod list;
 mod md5;
@@ -41,6 +44,7 @@ pub mod probe;
 pub mod probing;
 pub mod revision;
 pub mod scale;
+pub mod scrape;
 pub mod stat;
 pub mod subset;
 pub mod timeline;
