@@ -91,6 +91,8 @@ pub struct Options<'a> {
     /// When the body of a request that says `Expect: 100-continue` is asked
     /// for. (Of other requests it is sent at once.)
     pub hold_body: Hold,
+    /// Largest head of an answer, in bytes; `None` = the codec's own limit.
+    pub head_bytes_max: Option<usize>,
 }
 
 /// Until when a body is held back.

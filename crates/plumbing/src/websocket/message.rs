@@ -32,6 +32,8 @@ pub mod code {
     pub const GOING_AWAY: u16 = 1001;
     /// The other side broke the protocol.
     pub const PROTOCOL_ERROR: u16 = 1002;
+    /// A message is longer than is taken.
+    pub const TOO_LONG: u16 = 1009;
     /// The server restarts: come back.
     pub const RESTART: u16 = 1012;
 }
