@@ -7,9 +7,12 @@
 //! clock, the channels and the memory.
 
 mod decider;
+pub mod forward;
 mod history;
 pub mod ingest;
 mod metrics;
+mod rate;
+pub mod stat_server;
 pub mod status;
 
 use decider::Decider;

@@ -65,6 +65,14 @@ impl<T> Outbox<T> {
         self.insert(Parcel { load, failed: 0, due: now })
     }
 
+    /// The same, due after a pause.
+    ///
+    /// # Errors
+    /// As [`Outbox::put`].
+    pub fn put_later(&mut self, load: T, now: Moment) -> Result<(), GivenUp> {
+        self.insert(Parcel { load, failed: 0, due: now + PAUSE })
+    }
+
     /// The next one that is due.
     pub fn next(&mut self, now: Moment) -> Option<Parcel<T>> {
         if self.waiting.front()?.due > now {
