@@ -1,12 +1,21 @@
 //! Says how many pods each revision should have and how requests reach them,
 //! and keeps why.
 //!
-//! Stats come in over a link (`ingest`), every two seconds and on a poke a
-//! revision is decided on (`decider`), and the result leaves as an
+//! Stats come in over links, every two seconds and on a poke a revision is
+//! decided on (`decider`), and the result leaves as an
 //! [`policy::world::Order`]. All numbers come from `policy`; here are only the
 //! clock, the channels and the memory.
+//!
+//! | stats | module |
+//! | --- | --- |
+//! | of our activators and sidecars, over gRPC | [`ingest`] |
+//! | of the reference's activators, over websockets | [`stat_server`] |
+//! | asked of pods, each second | [`collect`] |
+//! | of another replica's revisions, sent on to it | [`forward`] |
 
+pub mod collect;
 mod decider;
+mod exposition;
 pub mod forward;
 mod history;
 pub mod ingest;
@@ -15,14 +24,18 @@ mod rate;
 pub mod stat_server;
 pub mod status;
 
+use collect::Target;
 use decider::Decider;
+use forward::Owners;
 use parking_lot::Mutex;
 use plumbing::clock;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSource;
 use policy::collect::Silence;
 use policy::compat::Compat;
+use policy::moment::Moment;
 use policy::revision::RevisionId;
+use policy::scrape::Outcome;
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
 use status::RevisionStatus;
@@ -67,12 +80,20 @@ pub struct Links {
 pub struct Autoscaler {
     config: Config,
     deciders: Arc<Mutex<BTreeMap<RevisionId, Decider>>>,
+    /// Which revisions are decided on here; all without it.
+    owners: Option<watch::Receiver<Arc<Owners>>>,
 }
 
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
-        Autoscaler { config, deciders: Arc::default() }
+        Autoscaler { config, deciders: Arc::default(), owners: None }
+    }
+
+    /// One of several replicas: decides on the revisions of its own buckets.
+    pub fn among(mut self, owners: watch::Receiver<Arc<Owners>>) -> Autoscaler {
+        self.owners = Some(owners);
+        self
     }
 
     /// What was decided for each revision, and why.
@@ -81,13 +102,42 @@ impl Autoscaler {
         self.deciders.lock().iter().map(|(id, decider)| decider.status(id, now)).collect()
     }
 
+    /// The reference's metrics of all revisions, as text for Prometheus.
+    pub fn exposition(&self) -> String {
+        exposition::text(&self.deciders.lock())
+    }
+
+    /// Whose pods are to be asked for their load.
+    fn targets(&self, now: Moment) -> Vec<Target> {
+        self.deciders.lock().values().filter_map(|decider| decider.target(now)).collect()
+    }
+
+    /// Takes in what a revision's pods answered. `conclude` is told which of
+    /// them push their stats, and says what it came to; `None` when the
+    /// revision is gone.
+    fn scraped(
+        &self,
+        revision: &RevisionId,
+        now: Moment,
+        took: Duration,
+        conclude: impl FnOnce(&dyn Fn(&str) -> bool) -> Outcome,
+    ) -> Option<Outcome> {
+        let mut deciders = self.deciders.lock();
+        let decider = deciders.get_mut(revision)?;
+        let outcome = conclude(&|pod| decider.is_pushed_by(pod, now));
+        decider.scraped(&outcome, now, took);
+        Some(outcome)
+    }
+
     /// Follows the platform: deciders for what is there, none for what is gone.
     fn follow(&self, snapshot: &Snapshot) -> Vec<Order> {
         let now = clock::now();
+        let owners = self.owners.as_ref().map(|owners| owners.borrow().clone());
+        let is_here = |id: &RevisionId| owners.as_ref().is_none_or(|owners| owners.are_here(id));
         let mut deciders = self.deciders.lock();
-        deciders.retain(|id, _| snapshot.revisions.contains_key(id));
+        deciders.retain(|id, _| snapshot.revisions.contains_key(id) && is_here(id));
         let mut orders = Vec::new();
-        for (id, view) in &snapshot.revisions {
+        for (id, view) in snapshot.revisions.iter().filter(|(id, _)| is_here(id)) {
             if let Some(decider) = deciders.get_mut(id) {
                 decider.follow(view.clone(), now);
                 continue;
@@ -107,7 +157,7 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            decider.record(batch.at, stat);
+            decider.record(batch.at, stat, now);
             if decider.is_poked_by(stat.average_concurrency) {
                 orders.extend(decider.evaluate(now));
             }
@@ -124,6 +174,7 @@ impl Autoscaler {
 /// Decides until `shutdown` stops.
 pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
     let Links { mut world, orders, mut stats } = links;
+    let mut owners = autoscaler.owners.clone();
     let mut ticks = clock::ticks(autoscaler.config.tick, AFTER_REPORTS);
     world.mark_changed();
     loop {
@@ -133,6 +184,10 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
                     return;
                 }
                 let snapshot = world.borrow_and_update().clone();
+                autoscaler.follow(&snapshot)
+            }
+            () = changed(&mut owners) => {
+                let snapshot = world.borrow().clone();
                 autoscaler.follow(&snapshot)
             }
             batch = stats.next() => match batch {
@@ -149,5 +204,16 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
                 tracing::warn!(%error, "an order could not be given");
             }
         }
+    }
+}
+
+/// Ready once a bucket has another owner.
+async fn changed(owners: &mut Option<watch::Receiver<Arc<Owners>>>) {
+    let changed = match owners {
+        Some(owners) => owners.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
     }
 }
