@@ -220,6 +220,7 @@ async fn send(
         patience: Duration::ZERO,
         interim: arrival.interim.clone(),
         hold,
+        head_bytes_max: None,
     };
     let fresh = || Limits::start(caller.worker.wheel(), &later(&revision.spec().timeouts));
     let mut limits = begun.take().unwrap_or_else(fresh);

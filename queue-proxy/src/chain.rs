@@ -194,6 +194,7 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
             true => Hold::UntilContinueOr(wheel.sleep(if strict { EXPECT_PATIENCE_STRICT } else { EXPECT_PATIENCE })),
             false => Hold::No,
         },
+        head_bytes_max: None,
     }
 }
 

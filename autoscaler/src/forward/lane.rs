@@ -63,6 +63,8 @@ impl Lane {
             }
             let pause = outbox.due().map(|due| due.since(clock::now()));
             tokio::select! {
+                // What has come goes before the end.
+                biased;
                 came = stats.recv() => match came {
                     Some(Stats { items, at_once }) => for item in items {
                         let now = clock::now();

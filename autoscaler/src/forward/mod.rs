@@ -25,11 +25,14 @@ use policy::forward::AGE_MAX;
 use policy::stat::StatBatch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// Where our stat server is told of stats that have been forwarded already.
 /// Others do not care for the path.
 pub(crate) const PATH: &str = "/forwarded";
+/// How often to look whether the decisions take stats again.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
 /// Groups of stats on their way to one lane.
 const GROUPS_MAX: usize = 256;
 
@@ -55,7 +58,12 @@ pub async fn run(links: Links, owners: watch::Receiver<Arc<Owners>>, shutdown: S
     let Links { mut direct, mut forwarded, local } = links;
     let mut lanes: BTreeMap<Arc<str>, mpsc::Sender<Stats>> = BTreeMap::new();
     loop {
+        // Whoever sends is held back while the decisions stand still.
+        while !local.has_room() && !shutdown.is_draining() {
+            tokio::time::sleep(FULL_PAUSE).await;
+        }
         let (batch, at_once) = tokio::select! {
+            biased;
             batch = direct.next() => (batch, true),
             batch = forwarded.next() => (batch, false),
             () = shutdown.draining() => return,

@@ -2,8 +2,8 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, http, lb, pipeline, probe,
-    reconcile, reporter, scale, scale_to_zero, sks, stat_wire, weighted_coeff, windows,
+    Options, Tally, breaker, capacity, cases, collection, decider_init, delay_window, forwarder, http, lb, pipeline,
+    probe, reconcile, reporter, scale, scale_to_zero, sks, stat_server, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
 use serde_json::Value;
@@ -34,10 +34,12 @@ pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("autoscaler", "collection.jsonl", collection::judge),
     ("autoscaler", "decider_init.jsonl", decider_init::judge),
     ("autoscaler", "delay_window.jsonl", delay_window::judge),
+    ("autoscaler", "forwarder.jsonl", forwarder::judge),
     ("autoscaler", "pipeline.jsonl", pipeline::judge),
     ("autoscaler", "reconcile.jsonl", reconcile::judge),
     ("autoscaler", "scale.jsonl", scale::judge),
     ("autoscaler", "scale_to_zero.jsonl", scale_to_zero::judge),
+    ("autoscaler", "stat_server.jsonl", stat_server::judge),
     ("autoscaler", "weighted_coeff.jsonl", weighted_coeff::judge),
     ("autoscaler", "windows.jsonl", windows::judge),
 ];
