@@ -5,28 +5,53 @@
 use crate::collect::durations::Durations;
 use crate::decider::Decider;
 use policy::revision::{Metric, RevisionId};
-use policy::world::PodPhase;
+use policy::world::{PodPhase, RevisionView};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The reference's instrumentation scope, as its exporter writes it.
 const SCOPE: &str =
     "otel_scope_name=\"knative.dev/serving/pkg/autoscaler\",otel_scope_schema_url=\"\",otel_scope_version=\"\"";
 const DURATION: &str = "kn_autoscaler_scrape_duration_seconds";
 
-type Deciders = BTreeMap<RevisionId, Decider>;
+/// A revision as it is now. Taken quickly, since decisions wait meanwhile; the
+/// text, which may be long, is made of it later.
+pub(crate) struct Row {
+    id: RevisionId,
+    view: Arc<RevisionView>,
+    desired: i32,
+    excess: i32,
+    panics: bool,
+    averages: Option<(f64, f64)>,
+    requested: Option<i32>,
+    durations: Durations,
+}
+
+impl Row {
+    pub(crate) fn of(id: &RevisionId, decider: &Decider) -> Row {
+        Row {
+            id: id.clone(),
+            view: decider.view.clone(),
+            desired: decider.status.desired,
+            excess: decider.status.excess_burst_capacity,
+            panics: decider.is_in_panic(),
+            averages: decider.averages(),
+            requested: decider.requested,
+            durations: decider.durations.clone(),
+        }
+    }
+}
 
 /// Name, help, and a revision's value; without one it has no series.
-type Family = (&'static str, &'static str, fn(&Decider) -> Option<f64>);
+type Family = (&'static str, &'static str, fn(&Row) -> Option<f64>);
 
 const FAMILIES: &[Family] = &[
     ("kn_revision_pods_desired", "Pods wished for by the decision, before bounds.", |d| {
-        (d.status.desired >= 0).then_some(f64::from(d.status.desired))
+        (d.desired >= 0).then_some(f64::from(d.desired))
     }),
-    ("kn_revision_capacity_excess", "Spare load beyond the burst to be kept room for.", |d| {
-        Some(f64::from(d.status.excess_burst_capacity))
-    }),
-    ("kn_revision_panic_mode", "1 in panic.", |d| Some(if d.is_in_panic() { 1.0 } else { 0.0 })),
+    ("kn_revision_capacity_excess", "Spare load beyond the burst to be kept room for.", |d| Some(f64::from(d.excess))),
+    ("kn_revision_panic_mode", "1 in panic.", |d| Some(if d.panics { 1.0 } else { 0.0 })),
     ("kn_revision_concurrency_stable", "Average over the stable window.", |d| {
         of(d, Metric::Concurrency, Number::Stable)
     }),
@@ -54,11 +79,11 @@ enum Number {
 }
 
 /// As text, for Prometheus.
-pub(crate) fn text(deciders: &Deciders) -> String {
+pub(crate) fn text(rows: &[Row]) -> String {
     let mut out = String::new();
-    let labels: Vec<String> = deciders.iter().map(|(id, decider)| labels(id, decider, true)).collect();
+    let labels: Vec<String> = rows.iter().map(|row| labels(row, true)).collect();
     for (name, help, value) in FAMILIES {
-        let values = deciders.values().zip(&labels).filter_map(|(decider, labels)| Some((labels, value(decider)?)));
+        let values = rows.iter().zip(&labels).filter_map(|(row, labels)| Some((labels, value(row)?)));
         let mut begun = false;
         for (labels, value) in values {
             if !std::mem::replace(&mut begun, true) {
@@ -67,15 +92,15 @@ pub(crate) fn text(deciders: &Deciders) -> String {
             let _ = writeln!(out, "{name}{{{labels}}} {value}");
         }
     }
-    durations(deciders, &mut out);
+    durations(rows, &mut out);
     out
 }
 
 /// Without the revision, so one series for those that are alike but for it.
-fn durations(deciders: &Deciders, out: &mut String) {
+fn durations(rows: &[Row], out: &mut String) {
     let mut all: BTreeMap<String, Durations> = BTreeMap::new();
-    for (id, decider) in deciders.iter().filter(|(_, decider)| !decider.durations.is_empty()) {
-        all.entry(labels(id, decider, false)).or_default().add(&decider.durations);
+    for row in rows.iter().filter(|row| !row.durations.is_empty()) {
+        all.entry(labels(row, false)).or_default().add(&row.durations);
     }
     if !all.is_empty() {
         let _ = writeln!(out, "# HELP {DURATION} How long a round of asking pods took.\n# TYPE {DURATION} histogram");
@@ -83,29 +108,29 @@ fn durations(deciders: &Deciders, out: &mut String) {
     all.iter().for_each(|(labels, durations)| durations.write(out, DURATION, labels));
 }
 
-fn of(decider: &Decider, metric: Metric, number: Number) -> Option<f64> {
-    let spec = &decider.view.spec.scale;
+fn of(row: &Row, metric: Metric, number: Number) -> Option<f64> {
+    let spec = &row.view.spec.scale;
     if spec.metric != metric {
         return None;
     }
     match number {
         Number::Target => Some(spec.target),
-        Number::Stable => decider.averages().map(|(stable, _)| stable),
-        Number::Panic => decider.averages().map(|(_, panic)| panic),
+        Number::Stable => row.averages.map(|(stable, _)| stable),
+        Number::Panic => row.averages.map(|(_, panic)| panic),
     }
 }
 
-fn pods(decider: &Decider, phases: &[PodPhase]) -> f64 {
-    decider.view.pods.iter().filter(|pod| phases.contains(&pod.phase)).count() as f64
+fn pods(row: &Row, phases: &[PodPhase]) -> f64 {
+    row.view.pods.iter().filter(|pod| phases.contains(&pod.phase)).count() as f64
 }
 
-fn labels(id: &RevisionId, decider: &Decider, with_revision: bool) -> String {
-    let spec = &decider.view.spec;
+fn labels(row: &Row, with_revision: bool) -> String {
+    let spec = &row.view.spec;
     let mut out = String::new();
     let named = [
-        ("k8s_namespace_name", &*id.namespace, true),
+        ("k8s_namespace_name", &*row.id.namespace, true),
         ("kn_configuration_name", &*spec.configuration, true),
-        ("kn_revision_name", &*id.name, with_revision),
+        ("kn_revision_name", &*row.id.name, with_revision),
         ("kn_service_name", &*spec.service, true),
     ];
     for (name, value, _) in named.iter().filter(|(.., given)| *given) {

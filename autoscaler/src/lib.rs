@@ -102,9 +102,11 @@ impl Autoscaler {
         self.deciders.lock().iter().map(|(id, decider)| decider.status(id, now)).collect()
     }
 
-    /// The reference's metrics of all revisions, as text for Prometheus.
+    /// The reference's metrics of all revisions, as text for Prometheus: long
+    /// where there are many, so it is made on a thread that may be held up.
     pub fn exposition(&self) -> String {
-        exposition::text(&self.deciders.lock())
+        let rows: Vec<_> = self.deciders.lock().iter().map(|(id, decider)| exposition::Row::of(id, decider)).collect();
+        exposition::text(&rows)
     }
 
     /// Whose pods are to be asked for their load.

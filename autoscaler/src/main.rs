@@ -92,7 +92,7 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
     let served = stat_server::Settings { limits: settings.transports.limits, compat, owners: owned };
     let serving = tokio::spawn(stat_server::serve(websockets, sinks, served, shutdown.clone()));
     tokio::spawn(side::serve(profiling, shutdown.clone(), |_| async { side::not_found() }));
-    let telling = tokio::spawn(side::serve(asked, shutdown.clone(), move |request| source.answer(&request)));
+    let telling = tokio::spawn(side::serve(asked, shutdown.clone(), move |request| source.clone().answer(request)));
 
     tokio::select! {
         () = signals.next() => {}

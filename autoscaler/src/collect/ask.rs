@@ -14,13 +14,17 @@ use proto::stats::Stat;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::lookup_host;
+use tokio::sync::Semaphore;
 
 /// The whole question, connecting included (the reference's).
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// Largest head of an answer, in bytes.
 const HEAD_BYTES_MAX: usize = 8 << 10;
+/// Names that are looked up at a time.
+const LOOKUPS_MAX: usize = 32;
 const PATH: &str = "/metrics";
 
 /// What a pod is addressed as in a mesh that routes to single pods.
@@ -36,19 +40,44 @@ pub(super) enum Whom {
     Service(String),
 }
 
-pub(super) async fn ask(worker: Worker, whom: Whom, compat: Compat) -> Result<Stat, Fault> {
-    tokio::select! {
-        answer = exchange(&worker, whom, compat) => answer,
-        () = worker.wheel().sleep(ANSWER_MAX) => Err(Fault::Timeout),
+/// Asks. Clones share what they need for it.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) worker: Worker,
+    compat: Compat,
+    lookups: Arc<Semaphore>,
+}
+
+impl Asker {
+    pub(super) fn new(worker: Worker, compat: Compat) -> Asker {
+        Asker { worker, compat, lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    }
+
+    pub(super) async fn ask(self, whom: Whom) -> Result<Stat, Fault> {
+        tokio::select! {
+            answer = exchange(&self, whom) => answer,
+            () = self.worker.wheel().sleep(ANSWER_MAX) => Err(Fault::Timeout),
+        }
+    }
+
+    /// One address of a name. A look-up cannot be given up: it takes a thread
+    /// until it ends, so there are few of them.
+    async fn look_up(&self, host: String) -> Result<SocketAddr, Fault> {
+        let permit = self.lookups.clone().try_acquire_owned().map_err(|_| Fault::Connect)?;
+        let found = tokio::spawn(async move {
+            let _permit = permit;
+            lookup_host(host).await.ok().and_then(|mut found| found.next())
+        });
+        found.await.ok().flatten().ok_or(Fault::Connect)
     }
 }
 
-async fn exchange(worker: &Worker, whom: Whom, compat: Compat) -> Result<Stat, Fault> {
+async fn exchange(asker: &Asker, whom: Whom) -> Result<Stat, Fault> {
+    let Asker { worker, compat, .. } = asker;
     let (address, request) = match whom {
-        Whom::Pod(address, host) => (address, to_pod(address, host, compat)?),
+        Whom::Pod(address, host) => (address, to_pod(address, host, *compat)?),
         Whom::Service(host) => {
-            let mut found = lookup_host(&host).await.map_err(|_| Fault::Connect)?;
-            let address = found.next().ok_or(Fault::Connect)?;
+            let address = asker.look_up(host.clone()).await?;
             let mut request = question(&host)?;
             request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             (address, request)
@@ -65,7 +94,7 @@ async fn exchange(worker: &Worker, whom: Whom, compat: Compat) -> Result<Stat, F
         received.put_back();
     }
     checked?;
-    read_body(&body, compat)
+    read_body(&body, *compat)
 }
 
 fn to_pod(address: SocketAddr, host: Option<String>, compat: Compat) -> Result<Request<Body>, Fault> {

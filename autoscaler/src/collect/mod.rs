@@ -23,7 +23,7 @@ use crate::Autoscaler;
 use answer::Fault;
 pub use ask::question;
 
-use ask::Whom;
+use ask::{Asker, Whom};
 use lanes::{Kind, Lanes, Waiting};
 use metrics::{Counter, Gauge, counter, gauge};
 use plumbing::clock;
@@ -35,8 +35,9 @@ use policy::names;
 use policy::revision::RevisionId;
 use policy::scrape::news::{News, Told};
 use policy::scrape::way::{MeshMode, Way};
-use policy::scrape::{Ask, Candidate, Outcome, Scrape, ScrapeError};
-use policy::world::{Pod, RevisionView};
+use policy::scrape::{self, Ask, Candidate, Outcome, Scrape, ScrapeError};
+use policy::stat::Stat as Observed;
+use policy::world::{Pod, PodName, RevisionView};
 use proto::stats::Stat;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -102,6 +103,8 @@ impl Target {
 struct Known {
     way: Way,
     news: News,
+    /// What each pod said last, and when.
+    last: HashMap<PodName, (Observed, Instant)>,
     seen: u64,
 }
 
@@ -123,7 +126,7 @@ struct Answered {
 struct Collector {
     autoscaler: Autoscaler,
     settings: Settings,
-    worker: Worker,
+    asker: Asker,
     tell: mpsc::UnboundedSender<Answered>,
     lanes: Lanes,
     rounds: HashMap<RevisionId, Round>,
@@ -174,7 +177,7 @@ pub async fn run(autoscaler: Autoscaler, settings: Settings, fds: Budget, shutdo
     let mut collector = Collector {
         autoscaler,
         settings,
-        worker,
+        asker: Asker::new(worker, settings.compat),
         tell,
         lanes: Lanes::new(settings.under_way),
         rounds: HashMap::new(),
@@ -210,6 +213,7 @@ impl Collector {
             let known = self.known.entry(target.revision.clone()).or_insert_with(|| Known {
                 way: Way::new(self.settings.mesh, self.settings.passthrough),
                 news: News::default(),
+                last: HashMap::new(),
                 seen: 0,
             });
             known.seen = self.number;
@@ -260,9 +264,9 @@ impl Collector {
         let mut late = 0;
         while let Some((kind, waiting)) = self.lanes.next(is_open, &mut late) {
             let whom = self.whom(&waiting);
-            let (worker, tell, compat) = (self.worker.clone(), self.tell.clone(), self.settings.compat);
-            self.worker.spawn(async move {
-                let answer = ask::ask(worker, whom, compat).await;
+            let (asker, tell) = (self.asker.clone(), self.tell.clone());
+            self.asker.worker.spawn(async move {
+                let answer = asker.ask(whom).await;
                 let _ = tell.send(Answered { waiting, kind, answer });
             });
         }
@@ -295,6 +299,9 @@ impl Collector {
             self.counters.fault(fault, 1);
             tracing::debug!(revision = %waiting.revision, pod = ?waiting.pod, why = fault.as_str(), "no stat");
         }
+        if let (Ok(said), Some(name), Some(known)) = (&said, name, self.known.get_mut(&waiting.revision)) {
+            known.last.insert(name, (said.stat.clone(), Instant::now()));
+        }
         if let Some(round) = round {
             round.scrape.answer(waiting.ask, said.map_err(Fault::missed));
             self.go_on(&waiting.revision);
@@ -311,10 +318,15 @@ impl Collector {
         let Some(round) = self.rounds.remove(revision) else { return };
         let Some(known) = self.known.get_mut(revision) else { return };
         let took = round.since.elapsed();
+        let Known { way, last, .. } = known;
         let outcome = self.autoscaler.scraped(revision, clock::now(), took, |pushes| {
-            let of = |place: usize| round.target.pod(place).is_some_and(|pod| pushes(&pod.name));
-            round.scrape.conclude(&mut known.way, &of)
+            let of = Beside { target: &round.target, last, pushes };
+            round.scrape.conclude(way, &of)
         });
+        let pods = &round.target.view.pods;
+        if last.len() > pods.len() {
+            last.retain(|name, _| pods.iter().any(|pod| pod.name == *name));
+        }
         let Some(outcome) = outcome else { return };
         self.counters.round(&outcome);
         let told = outcome.stat.as_ref().err().map(|error| Told {
@@ -328,6 +340,24 @@ impl Collector {
                 None => tracing::info!(%revision, "its pods' load is known again"),
             }
         }
+    }
+}
+
+/// What is known of a round's pods beside their answers.
+struct Beside<'a> {
+    target: &'a Target,
+    last: &'a HashMap<PodName, (Observed, Instant)>,
+    pushes: &'a dyn Fn(&str) -> bool,
+}
+
+impl scrape::Known for Beside<'_> {
+    fn pushes(&self, place: usize) -> bool {
+        self.target.pod(place).is_some_and(|pod| (self.pushes)(&pod.name))
+    }
+
+    fn last(&self, place: usize) -> Option<Observed> {
+        let (stat, when) = self.last.get(&self.target.pod(place)?.name)?;
+        (when.elapsed() <= self.target.view.spec.windows.stable).then(|| stat.clone())
     }
 }
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use policy::compat::Compat;
 use policy::scrape::news::{News, Told};
 use policy::scrape::way::{MeshMode, Way};
-use policy::scrape::{Ask, Candidate, Missed, Outcome, Said, Scrape, ScrapeError};
+use policy::scrape::{Ask, Candidate, Missed, Nothing, Outcome, Said, Scrape, ScrapeError};
 use policy::stat::Stat;
 use serde_json::Value;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(super) fn scrape(row: &Value, mode: Compat) -> Verdict {
             round.answer(ask, answer);
         }
         same("over", true, round.is_over())?;
-        let outcome = round.conclude(&mut way, &|_| false);
+        let outcome = round.conclude(&mut way, &Nothing);
         located(|| format!("round {number}"), came_to(expected, &outcome, way))?;
     }
     Ok(())

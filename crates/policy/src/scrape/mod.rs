@@ -114,6 +114,29 @@ impl Outcome {
     }
 }
 
+/// What is known of the candidates beside their answers.
+pub trait Known {
+    /// The pod in that place pushes its stats: it is left out of what is
+    /// counted.
+    fn pushes(&self, place: usize) -> bool;
+    /// What it said last, if that is not too long ago.
+    fn last(&self, place: usize) -> Option<Stat>;
+}
+
+/// Nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl Known for Nothing {
+    fn pushes(&self, _: usize) -> bool {
+        false
+    }
+
+    fn last(&self, _: usize) -> Option<Stat> {
+        None
+    }
+}
+
 /// A round of one revision.
 #[derive(Debug)]
 pub struct Scrape {
@@ -162,8 +185,7 @@ impl Scrape {
         match (&mut self.stage, asked) {
             (Stage::Pods(pods), Ask::Pod(place)) => {
                 pods.answer(place, answer);
-                let all = |_| false;
-                if pods.is_over() && self.way.falls_back(pods.conclude(self.compat, &all).stat.as_ref().err()) {
+                if pods.is_over() && self.way.falls_back(pods.conclude(self.compat, &Nothing).stat.as_ref().err()) {
                     self.stage = Stage::Service(Service::new(self.ready, self.window));
                 }
             }
@@ -181,12 +203,10 @@ impl Scrape {
         }
     }
 
-    /// What it came to, also before it is over. `pushes(place)`: the pod in
-    /// that place pushes its stats, so it is left out of what is counted.
-    /// `way` learns from it.
-    pub fn conclude(&self, way: &mut Way, pushes: &dyn Fn(usize) -> bool) -> Outcome {
+    /// What it came to, also before it is over. `way` learns from it.
+    pub fn conclude(&self, way: &mut Way, known: &dyn Known) -> Outcome {
         match &self.stage {
-            Stage::Pods(pods) => pods.conclude(self.compat, pushes),
+            Stage::Pods(pods) => pods.conclude(self.compat, known),
             Stage::Service(service) => {
                 let outcome = service.conclude();
                 if self.way.asks_pods() && outcome.is_recorded() {

@@ -1,7 +1,7 @@
 //! Pods, asked one by one: so many at a time as are to answer, and another
 //! for each that does not.
 
-use super::{Candidate, Missed, Outcome, Said, ScrapeError, Sum};
+use super::{Candidate, Known, Missed, Outcome, Said, ScrapeError, Sum};
 use crate::collect::sample_size;
 use crate::compat::Compat;
 use crate::moment::Moment;
@@ -54,13 +54,14 @@ impl Pods {
         self.said.len() >= self.wanted || (self.under_way == 0 && self.asked == self.order.len())
     }
 
-    pub(super) fn conclude(&self, compat: Compat, pushes: &dyn Fn(usize) -> bool) -> Outcome {
-        let population = self.order.iter().filter(|place| !pushes(**place)).count();
+    pub(super) fn conclude(&self, compat: Compat, known: &dyn Known) -> Outcome {
+        let pushes = |place: &usize| known.pushes(*place);
+        let population = self.order.iter().filter(|place| !pushes(place)).count();
         if population == 0 {
             return Outcome { stat: Ok(None), partial: false };
         }
         let mut sum = Sum::default();
-        self.said.iter().filter(|(place, _)| !pushes(*place)).for_each(|(_, stat)| sum.add(stat));
+        self.said.iter().filter(|(place, _)| !pushes(place)).for_each(|(_, stat)| sum.add(stat));
         let enough = self.said.len() >= self.wanted;
         let [other, mesh] = self.missed;
         let stat = match (enough, compat) {
@@ -68,11 +69,32 @@ impl Pods {
             // Those who answered have begun to push meanwhile: nothing is
             // known of the rest.
             _ if sum.of == 0 => Err(ScrapeError::PodsExhausted),
-            (true, _) | (_, Compat::Better) => Ok(Some(sum.extrapolated(population))),
+            (true, _) => Ok(Some(sum.extrapolated(population))),
+            (false, Compat::Better) => Ok(Some(self.with_silent(sum, known).extrapolated(population))),
             (false, Compat::Strict) => Err(ScrapeError::PodsExhausted),
         };
         let partial = !enough && stat.is_ok();
         Outcome { stat, partial }
+    }
+}
+
+impl Pods {
+    /// Who was asked and has not answered is taken to carry as much as the
+    /// others, and no less than it did last: it may be silent because it has
+    /// too much to do.
+    fn with_silent(&self, mut sum: Sum, known: &dyn Known) -> Sum {
+        let average = sum.extrapolated(1);
+        let silent = |place: &&usize| !known.pushes(**place) && self.said.iter().all(|(other, _)| other != *place);
+        for place in self.order[..self.asked].iter().filter(silent) {
+            let mut stat = average.clone();
+            if let Some(last) = known.last(*place) {
+                let more = last.average_concurrency - last.average_proxied_concurrency
+                    > stat.average_concurrency - stat.average_proxied_concurrency;
+                stat = if more { last } else { stat };
+            }
+            sum.add(&stat);
+        }
+        sum
     }
 }
 

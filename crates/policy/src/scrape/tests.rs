@@ -33,8 +33,16 @@ fn average(outcome: &Outcome) -> f64 {
     outcome.stat.clone().unwrap().unwrap().average_concurrency
 }
 
-fn nobody(_: usize) -> bool {
-    false
+struct Of<P>(P, Option<f64>);
+
+impl<P: Fn(usize) -> bool> Known for Of<P> {
+    fn pushes(&self, place: usize) -> bool {
+        (self.0)(place)
+    }
+
+    fn last(&self, _: usize) -> Option<Stat> {
+        self.1.map(|average| stat("pod", average))
+    }
 }
 
 #[test]
@@ -59,14 +67,28 @@ fn one_that_does_not_answer_voids_the_others_in_strict_mode_only() {
         round.answer(asked[0], said(1.0));
         round.answer(asked[1], said(3.0));
         assert!(!round.is_over());
-        let early = round.conclude(&mut Way::new(AUTO, false), &nobody);
+        let early = round.conclude(&mut Way::new(AUTO, false), &Nothing);
         round.answer(asked[2], Err(Missed::Other));
         assert!(round.is_over());
-        let outcome = round.conclude(&mut Way::new(AUTO, false), &nobody);
+        let outcome = round.conclude(&mut Way::new(AUTO, false), &Nothing);
         assert_eq!(early, outcome, "it is the same when it is not waited for");
         assert_eq!(expected, outcome.stat.as_ref().ok().map(|_| average(&outcome)));
         assert_eq!(outcome.partial, expected.is_some());
     }
+}
+
+#[test]
+fn who_is_silent_carries_as_much_as_the_others_and_no_less_than_it_did() {
+    let mut round = scrape(3, Compat::Better);
+    let asked: Vec<Ask> = std::iter::from_fn(|| round.ask()).collect();
+    round.answer(asked[0], said(1.0));
+    round.answer(asked[1], said(3.0));
+    for (last, expected) in [(None, 6.0), (Some(0.5), 6.0), (Some(50.0), 54.0)] {
+        let outcome = round.conclude(&mut Way::new(AUTO, false), &Of(|_| false, last));
+        assert_eq!((average(&outcome), outcome.partial), (expected, true));
+    }
+    let outcome = round.conclude(&mut Way::new(AUTO, false), &Of(|place| asked[2] == Ask::Pod(place), Some(50.0)));
+    assert_eq!(average(&outcome), 4.0, "it pushes: it is not counted here");
 }
 
 #[test]
@@ -75,11 +97,11 @@ fn nobody_answered_is_no_zero() {
     while let Some(ask) = round.ask() {
         round.answer(ask, Err(Missed::Other));
     }
-    let outcome = round.conclude(&mut Way::new(AUTO, false), &nobody);
+    let outcome = round.conclude(&mut Way::new(AUTO, false), &Nothing);
     assert_eq!(outcome.stat, Err(ScrapeError::PodsExhausted));
     let none = scrape(0, Compat::Better);
     assert!(none.is_over());
-    assert!(!none.conclude(&mut Way::new(AUTO, false), &nobody).is_recorded());
+    assert!(!none.conclude(&mut Way::new(AUTO, false), &Nothing).is_recorded());
 }
 
 #[test]
@@ -90,9 +112,9 @@ fn who_pushes_is_left_out_of_the_sum_and_of_the_number() {
         round.answer(*ask, said([100.0, 1.0, 2.0, 3.0][n]));
     }
     let Ask::Pod(pusher) = asked[0] else { panic!("a pod") };
-    let outcome = round.conclude(&mut Way::new(AUTO, false), &|place| place == pusher);
+    let outcome = round.conclude(&mut Way::new(AUTO, false), &Of(|place| place == pusher, None));
     assert_eq!(average(&outcome), 6.0);
-    let all = round.conclude(&mut Way::new(AUTO, false), &|_| true);
+    let all = round.conclude(&mut Way::new(AUTO, false), &Of(|_| true, None));
     assert_eq!(all.stat, Ok(None));
 }
 
@@ -110,7 +132,7 @@ fn the_service_is_asked_once_all_pods_look_hidden_and_from_then_on() {
     }
     // An answer that comes late from before is nobody's.
     round.answer(asked[0], said(1e6));
-    assert_eq!(average(&round.conclude(&mut way, &nobody)), 4.0);
+    assert_eq!(average(&round.conclude(&mut way, &Nothing)), 4.0);
     assert!(!way.pods_are_addressable() && !way.asks_pods());
     let mut passthrough = Way::new(AUTO, true);
     passthrough.learn_that_pods_are_hidden();
@@ -127,7 +149,7 @@ fn a_service_that_fails_ten_times_has_failed() {
     }
     assert_eq!(asked, 10);
     let mut way = Way::new(MeshMode::Enabled, false);
-    assert_eq!(round.conclude(&mut way, &nobody).stat, Err(ScrapeError::Other));
+    assert_eq!(round.conclude(&mut way, &Nothing).stat, Err(ScrapeError::Other));
 }
 
 #[test]
