@@ -44,8 +44,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Decisions come so long after the beginning of a second, at which all report.
+/// Decisions come so long after the beginning of a second where all report as
+/// it begins.
 const AFTER_REPORTS: Duration = Duration::from_millis(100);
+/// The same where pods are asked: a second that is decided on before they have
+/// answered looks as if they carried nothing, which a panic window of one or
+/// two seconds takes for the whole truth.
+pub const AFTER_ANSWERS: Duration = Duration::from_millis(500);
 
 /// An autoscaler's settings.
 #[derive(Clone, Debug)]
@@ -57,11 +62,19 @@ pub struct Config {
     /// What an empty window means: nothing is known, or nothing is there. On
     /// the local floor the link cannot fail, so silence is zero load.
     pub silence: Silence,
+    /// How long after the beginning of a second decisions come, so that what
+    /// is known of it is whole.
+    pub after_reports: Duration,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { compat: Compat::Better, tick: Duration::from_secs(2), silence: Silence::Unknown }
+        Config {
+            compat: Compat::Better,
+            tick: Duration::from_secs(2),
+            silence: Silence::Unknown,
+            after_reports: AFTER_REPORTS,
+        }
     }
 }
 
@@ -177,7 +190,7 @@ impl Autoscaler {
 pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
     let Links { mut world, orders, mut stats } = links;
     let mut owners = autoscaler.owners.clone();
-    let mut ticks = clock::ticks(autoscaler.config.tick, AFTER_REPORTS);
+    let mut ticks = clock::ticks(autoscaler.config.tick, autoscaler.config.after_reports);
     world.mark_changed();
     loop {
         let decided = tokio::select! {

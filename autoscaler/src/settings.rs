@@ -1,8 +1,8 @@
 //! Environment and flags; a flag stands for its variable, and wins.
 
 use crate::transports::{self, Transports};
-use autoscaler::Config;
 use autoscaler::ingest::Limits;
+use autoscaler::{AFTER_ANSWERS, Config};
 use plumbing::env::Env;
 use plumbing::fault::Faults;
 use plumbing::telemetry::Format;
@@ -118,6 +118,9 @@ fn settings(env: &mut Env) -> Settings {
         rate: positive(env, RATE).and_then(|rate| rate.try_into().ok()).unwrap_or(default.rate),
     };
     let transports = transports::read(env, config.compat, (limits.connections, limits.rate));
+    if transports.scrape.is_some() {
+        config.after_reports = AFTER_ANSWERS;
+    }
     Settings {
         snapshots: file(env, SNAPSHOTS),
         orders: file(env, ORDERS),
