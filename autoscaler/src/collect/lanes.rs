@@ -22,6 +22,9 @@ pub(super) struct Lanes {
     well: Lane,
     suspect: Lane,
     pods: HashMap<SocketAddr, Pod>,
+    /// Revisions whose service is asked, as if each were one pod; but of that
+    /// several questions are under way.
+    services: HashMap<RevisionId, Pod>,
 }
 
 struct Lane {
@@ -50,21 +53,20 @@ pub(super) enum Kind {
 impl Lanes {
     pub(super) fn new(most: usize) -> Lanes {
         let lane = |most: usize| Lane { waiting: VecDeque::new(), under_way: 0, most: most.max(1) };
-        Lanes { well: lane(most), suspect: lane(most / 8), pods: HashMap::new() }
+        Lanes { well: lane(most), suspect: lane(most / 8), pods: HashMap::new(), services: HashMap::new() }
     }
 
     /// Puts a question in line; false when the pod has one open.
     pub(super) fn put(&mut self, waiting: Waiting) -> bool {
-        let Some(address) = waiting.pod else {
-            self.well.waiting.push_back(waiting);
-            return true;
+        let pod = match waiting.pod {
+            Some(address) => self.pods.entry(address).or_default(),
+            None => self.services.entry(waiting.revision.clone()).or_default(),
         };
-        let pod = self.pods.entry(address).or_default();
         pod.seen = waiting.round;
         if pod.busy {
             return false;
         }
-        pod.busy = true;
+        pod.busy = waiting.pod.is_some();
         let lane = if pod.suspect { &mut self.suspect } else { &mut self.well };
         lane.waiting.push_back(waiting);
         true
@@ -85,18 +87,20 @@ impl Lanes {
                     return Some((kind, waiting));
                 }
                 *late += 1;
-                self.free(waiting.pod);
+                if let Some(pod) = self.of(&waiting) {
+                    pod.busy = false;
+                }
             }
         }
         None
     }
 
     /// A question was answered, one way or another.
-    pub(super) fn done(&mut self, kind: Kind, pod: Option<SocketAddr>, fault: Option<Fault>) {
+    pub(super) fn done(&mut self, kind: Kind, asked: &Waiting, fault: Option<Fault>) {
         let lane = self.lane(kind);
         lane.under_way = lane.under_way.saturating_sub(1);
-        self.free(pod);
-        if let Some(pod) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
+        if let Some(pod) = self.of(asked) {
+            pod.busy = false;
             pod.suspect = fault.is_some_and(Fault::is_costly);
         }
     }
@@ -104,15 +108,17 @@ impl Lanes {
     /// Forgets pods that were not to be asked since that round.
     pub(super) fn forget_before(&mut self, round: u64) {
         self.pods.retain(|_, pod| pod.busy || pod.seen >= round);
+        self.services.retain(|_, service| service.seen >= round);
     }
 
     pub(super) fn under_way(&self) -> usize {
         self.well.under_way + self.suspect.under_way
     }
 
-    fn free(&mut self, pod: Option<SocketAddr>) {
-        if let Some(pod) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
-            pod.busy = false;
+    fn of(&mut self, asked: &Waiting) -> Option<&mut Pod> {
+        match asked.pod {
+            Some(address) => self.pods.get_mut(&address),
+            None => self.services.get_mut(&asked.revision),
         }
     }
 
@@ -145,7 +151,7 @@ mod tests {
         assert!((0..20).all(|pod| lanes.put(to(pod))));
         assert!((0..20).all(|pod| !lanes.put(to(pod))));
         assert_eq!((asked(&mut lanes).len(), lanes.under_way()), (8, 8));
-        lanes.done(Kind::Well, to(0).pod, None);
+        lanes.done(Kind::Well, &to(0), None);
         assert!(lanes.put(to(0)));
         assert_eq!(asked(&mut lanes), [(Kind::Well, 8)]);
     }
@@ -158,16 +164,38 @@ mod tests {
         }
         asked(&mut lanes).iter().for_each(|_| {});
         for pod in 0..5 {
-            lanes.done(Kind::Well, to(pod).pod, (pod < 4).then_some(Fault::Timeout));
+            lanes.done(Kind::Well, &to(pod), (pod < 4).then_some(Fault::Timeout));
         }
         for pod in 0..5 {
             lanes.put(to(pod));
         }
         // 2 places for the suspect.
         assert_eq!(asked(&mut lanes), [(Kind::Well, 4), (Kind::Suspect, 0), (Kind::Suspect, 1)]);
-        lanes.done(Kind::Suspect, to(0).pod, None);
+        lanes.done(Kind::Suspect, &to(0), None);
         lanes.put(to(0));
         assert_eq!(asked(&mut lanes), [(Kind::Well, 0), (Kind::Suspect, 2)]);
+    }
+
+    #[test]
+    fn a_service_has_several_questions_and_waits_apart_too_once_it_cost_much() {
+        let mut lanes = Lanes::new(16);
+        let service = |name: &str| Waiting { revision: RevisionId::new("ns", name), pod: None, ..to(0) };
+        for _ in 0..3 {
+            assert!(lanes.put(service("bad")));
+        }
+        let mut late = 0;
+        assert_eq!(std::iter::from_fn(|| lanes.next(|_| true, &mut late)).count(), 3);
+        for _ in 0..3 {
+            lanes.done(Kind::Well, &service("bad"), Some(Fault::Connect));
+        }
+        for _ in 0..20 {
+            lanes.put(service("bad"));
+            lanes.put(service("good"));
+        }
+        let next = std::iter::from_fn(|| lanes.next(|_| true, &mut late)).map(|(kind, _)| kind);
+        let kinds: Vec<Kind> = next.collect();
+        assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Suspect).count(), 2);
+        assert_eq!(kinds.len(), 18);
     }
 
     #[test]
@@ -179,7 +207,7 @@ mod tests {
         assert_eq!((late, lanes.under_way()), (1, 0));
         assert!(lanes.put(to(1)));
         assert_eq!(asked(&mut lanes).len(), 1);
-        lanes.done(Kind::Well, to(1).pod, None);
+        lanes.done(Kind::Well, &to(1), None);
         lanes.forget_before(2);
         assert!(lanes.pods.is_empty());
     }

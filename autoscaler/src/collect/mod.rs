@@ -294,7 +294,7 @@ impl Collector {
         });
         let said = answer.and_then(|stat| answer::judge(&stat, name.as_deref(), self.settings.compat));
         let fault = said.as_ref().err().copied();
-        self.lanes.done(kind, waiting.pod, fault);
+        self.lanes.done(kind, &waiting, fault);
         if let Some(fault) = fault {
             self.counters.fault(fault, 1);
             tracing::debug!(revision = %waiting.revision, pod = ?waiting.pod, why = fault.as_str(), "no stat");

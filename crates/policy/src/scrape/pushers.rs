@@ -6,9 +6,10 @@ use crate::world::PodName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Who has pushed within so long is not asked: three reports, so that one
-/// that is late changes nothing.
-pub const FRESH: Duration = Duration::from_secs(3);
+/// Who has pushed within so long is not asked: a report a second, and half of
+/// one for its delay. One that is later than that finds its pod asked, and is
+/// not counted for that second.
+pub const FRESH: Duration = Duration::from_millis(1500);
 
 /// The pods of one revision that push.
 #[derive(Clone, Debug, Default, PartialEq)]
