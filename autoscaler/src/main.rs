@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return not_brought_up(&error.to_string()),
     };
-    let code = runtime.block_on(serve(settings)).unwrap_or_else(|error| not_brought_up(&error));
+    let code = runtime.block_on(serve(*settings)).unwrap_or_else(|error| not_brought_up(&error));
     // A disc that hangs would hold the end otherwise.
     runtime.shutdown_background();
     code

@@ -52,7 +52,7 @@ const FLAGS: [(&str, &str, &str); 19] = [
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    Run(Settings),
+    Run(Box<Settings>),
     Help(String),
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn read(
     let mut env = Env::new(given);
     odd.into_iter().for_each(|fault| env.fault(fault));
     let settings = settings(&mut env);
-    env.finish(settings).map(Asked::Run)
+    env.finish(settings).map(|settings| Asked::Run(Box::new(settings)))
 }
 
 fn settings(env: &mut Env) -> Settings {

@@ -17,7 +17,7 @@ async fn forward(app: SocketAddr, hold: Hold, request: Request<Incoming>) -> Res
     let mut relay = |status: StatusCode, fields: HeaderMap| {
         interim.send(status, &fields);
     };
-    let options = Options { on_interim: Some(&mut relay), hold_body: hold };
+    let options = Options { on_interim: Some(&mut relay), hold_body: hold, ..Options::default() };
     let request = request.map(|body| body.map_err(|error| error.to_string()).boxed_unsync());
     let mut response = match Connection::new(socket).send(request, options).await {
         Ok(response) => response,
