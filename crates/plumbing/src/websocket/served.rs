@@ -273,6 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn any_bytes_at_all_are_heard_alike_in_one_piece_and_in_many() {
+        for seed in 0..500 {
+            fastrand::seed(seed);
+            let mut bytes = Vec::new();
+            for _ in 0..fastrand::usize(1..8) {
+                // Mostly frames as they should be, so that it goes further.
+                let first = if fastrand::u8(..8) == 0 {
+                    fastrand::u8(..)
+                } else {
+                    [0x82, 0x02, 0x80, 0x89][fastrand::usize(..4)]
+                };
+                let payload: Vec<u8> =
+                    std::iter::repeat_with(|| fastrand::u8(..)).take(fastrand::usize(..200)).collect();
+                bytes.extend(frame(first, &payload));
+            }
+            bytes.truncate(bytes.len() - fastrand::usize(..4));
+            let whole = heard(&bytes, bytes.len().max(1), 300);
+            for chunk in [1, 7, 100] {
+                assert_eq!(heard(&bytes, chunk, 300), whole, "seed {seed}, in pieces of {chunk}");
+            }
+        }
+    }
+
+    #[test]
     fn an_idle_connection_holds_no_buffer() {
         let mut reader = Reader::new(1 << 20);
         reader.buffer().extend_from_slice(&frame(0x82, &[0; 100_000]));
