@@ -7,8 +7,10 @@ pub mod pods;
 use crate::filehost::daemon::Daemon;
 use crate::filehost::world::put;
 use crate::floor::binaries;
-use crate::floor::processes::resident_bytes;
+use crate::floor::processes::{cpu_time, resident_bytes};
+use crate::floor::trial::Report;
 use crate::rig::send;
+use anyhow::{Context, Result, ensure};
 use pods::{Manner, Pods, hostile, well};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -32,33 +34,24 @@ pub struct Settings {
     pub watched: Duration,
     /// How long anything may take.
     pub patience: Duration,
+    /// What limits of times are stretched by.
+    pub slack: u32,
 }
 
-/// What came of it.
-#[derive(Debug)]
-pub struct Seen {
-    /// From a change of the load until all well revisions had been decided on.
-    pub followed: Vec<Duration>,
-    /// Memory of the autoscaler when it was warm, and in the end.
-    pub memory: (u64, u64),
-    /// Reason, how often it was counted, and how often it should have been at
-    /// least.
-    pub faults: Vec<(&'static str, u64, u64)>,
-    /// Hostile revisions about which something was decided from what they said.
-    pub misled: Vec<String>,
-    /// Answers of well pods a second.
-    pub answers: f64,
-}
+/// A question a second, a decision each two.
+const FOLLOWED_MAX: Duration = Duration::from_secs(3);
+/// What memory may grow by once all pods have been asked.
+const GROWTH_MAX: u64 = 24 << 20;
 
 /// Runs it.
 ///
-/// # Panics
+/// # Errors
 /// When nothing runs, or something does not come in time.
-pub async fn run(settings: Settings) -> Seen {
+pub async fn run(settings: Settings) -> Result<Report> {
     // As many connections as pods.
-    let _ = plumbing::fds::raise();
+    plumbing::fds::raise().context("file descriptors")?;
     let pods = Pods::start();
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir()?;
     let (world, orders) = (folder.path().join("world.yaml"), folder.path().join("orders.yaml"));
     put(&world, &text(settings));
     let port = pods.port.to_string();
@@ -69,30 +62,61 @@ pub async fn run(settings: Settings) -> Seen {
         ("PROFILING_PORT", "0"),
         ("ZEROSCALE_SCRAPE_PORT", port.as_str()),
     ];
-    let arguments = ["--snapshots", world.to_str().expect("a path"), "--orders", orders.to_str().expect("a path")];
-    let mut autoscaler = Daemon::start(&binaries::autoscaler().expect("the binary"), &arguments, &variables);
+    let (snapshots, ordered) = (world.to_string_lossy(), orders.to_string_lossy());
+    let arguments = ["--snapshots", &*snapshots, "--orders", &*ordered];
+    let binary = binaries::autoscaler()?;
+    let mut autoscaler = Daemon::start(&binary, &arguments, &variables);
     let admin = autoscaler.address("listening for admin");
     let bench = Bench { settings, admin, orders };
+    let mut report = Report::new(settings.slack);
 
-    bench.all_are_known().await;
+    bench.all_are_known().await?;
     let warm = resident_bytes(autoscaler.pid()).unwrap_or_default();
-    let (began, before) = (Instant::now(), pods.asked_well());
-    let mut followed = Vec::new();
+    let (began, before, cpu) = (Instant::now(), pods.asked_well(), cpu_time(autoscaler.pid()));
     for (load, wanted) in [(1.0, 2), (2.0, 3), (3.0, 5)] {
         pods.carry(load);
-        followed.push(bench.all_want(wanted).await);
+        let took = bench.all_want(wanted).await?;
+        report.time(format!("all follow a change to {load}"), took, FOLLOWED_MAX);
     }
     sleep(settings.watched.saturating_sub(began.elapsed())).await;
-    let answers = (pods.asked_well() - before) as f64 / began.elapsed().as_secs_f64();
-    let asked: Vec<usize> = Manner::ALL.map(|(manner, _)| pods.asked(manner)).into();
-    let memory = (warm, resident_bytes(autoscaler.pid()).unwrap_or_default());
-    let page = bench.page().await;
-    let faults = if settings.hostile { bench.faults(&page, &asked) } else { Vec::new() };
-    let misled = Manner::ALL.iter().map(|(manner, _)| manner.name());
-    let misled = misled.filter(|name| desired(&page).contains_key(name)).collect();
+    let took = began.elapsed().as_secs_f64();
+    let answers = (pods.asked_well() - before) as f64;
+    let cpu = cpu_time(autoscaler.pid()).saturating_sub(cpu);
+    report.tell("answers of well pods a second", format_args!("{:.0}", answers / took));
+    report.tell("processor time an answer", format_args!("{:.1} us", cpu.as_secs_f64() * 1e6 / answers));
+    report.tell("pods a core, asked each second", format_args!("{:.0}", answers / cpu.as_secs_f64()));
+    let late = resident_bytes(autoscaler.pid()).unwrap_or_default();
+    report.tell("memory when all are known, KiB", warm >> 10);
+    report.at_most("memory that it grew by, KiB", late.saturating_sub(warm) >> 10, GROWTH_MAX >> 10);
+    if settings.hostile {
+        let asked = Manner::ALL.map(|(manner, _)| pods.asked(manner));
+        let page = bench.page().await?;
+        for (why, counted, least) in faults(&page, &asked) {
+            report.holds(format!("faults: {why}"), counted >= least, format_args!("{counted} of {least}"));
+        }
+        let known = desired(&page);
+        let misled: Vec<String> =
+            Manner::ALL.iter().map(|(manner, _)| manner.name()).filter(|name| known.contains_key(name)).collect();
+        report.holds("nothing is decided on nonsense", misled.is_empty(), format_args!("{misled:?}"));
+    }
     let (code, lines) = autoscaler.terminate().await;
-    assert_eq!(code, 0, "{lines:#?}");
-    Seen { followed, memory, faults, misled, answers }
+    ensure!(code == 0, "it ended with {code}: {lines:#?}");
+    Ok(report)
+}
+
+/// Reason, how often it was counted, and how often it should have been at
+/// least.
+fn faults(page: &str, asked: &[usize]) -> Vec<(&'static str, u64, u64)> {
+    let mut least: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for ((_, why), asked) in Manner::ALL.iter().zip(asked) {
+        // Questions may be open still, at one or two addresses.
+        *least.entry(why).or_default() += (*asked as u64).saturating_sub(2).max(1);
+    }
+    let counted = |why: &str| {
+        let line = format!("zeroscale_autoscaler_scrape_faults_total{{why=\"{why}\"}} ");
+        page.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or(0)
+    };
+    least.into_iter().map(|(why, least)| (why, counted(why), least)).collect()
 }
 
 struct Bench {
@@ -104,33 +128,31 @@ struct Bench {
 impl Bench {
     /// Waits until so many pods are wanted at least, of every revision with
     /// pods that answer well.
-    async fn all_want(&self, wanted: u32) -> Duration {
+    async fn all_want(&self, wanted: u32) -> Result<Duration> {
         let began = Instant::now();
         loop {
             let ordered = ordered(&std::fs::read_to_string(&self.orders).unwrap_or_default());
             let missing = |name: &String| ordered.get(name).is_none_or(|ordered| *ordered < wanted);
             let missing: Vec<_> = self.names().into_iter().filter(missing).collect();
             if missing.is_empty() {
-                return began.elapsed();
+                return Ok(began.elapsed());
             }
             let late = missing.len();
-            assert!(
-                began.elapsed() < self.settings.patience,
-                "{late} do not want {wanted}: {:?}",
-                &missing[..late.min(5)]
-            );
+            let in_time = began.elapsed() < self.settings.patience;
+            ensure!(in_time, "{late} do not want {wanted}: {:?}", &missing[..late.min(5)]);
             sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// Waits until something has been decided on what they said.
-    async fn all_are_known(&self) {
+    async fn all_are_known(&self) -> Result<()> {
         let began = Instant::now();
-        while !self.names().iter().all({
-            let desired = desired(&self.page().await);
-            move |name| desired.contains_key(name)
-        }) {
-            assert!(began.elapsed() < self.settings.patience, "nothing is known of some");
+        loop {
+            let desired = desired(&self.page().await?);
+            if self.names().iter().all(|name| desired.contains_key(name)) {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < self.settings.patience, "nothing is known of some");
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -143,26 +165,12 @@ impl Bench {
         names
     }
 
-    async fn page(&self) -> String {
+    async fn page(&self) -> Result<String> {
         let request = "GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
         let mut page = Vec::new();
         let mut stream = send(self.admin, request).await;
-        let read = timeout(self.settings.patience, stream.read_to_end(&mut page)).await;
-        read.expect("in time").expect("a page");
-        String::from_utf8_lossy(&page).into_owned()
-    }
-
-    fn faults(&self, page: &str, asked: &[usize]) -> Vec<(&'static str, u64, u64)> {
-        let mut least: BTreeMap<&'static str, u64> = BTreeMap::new();
-        for ((_, why), asked) in Manner::ALL.iter().zip(asked) {
-            // Questions may be open still, at one or two addresses.
-            *least.entry(why).or_default() += (*asked as u64).saturating_sub(2).max(1);
-        }
-        let counted = |why: &str| {
-            let line = format!("zeroscale_autoscaler_scrape_faults_total{{why=\"{why}\"}} ");
-            page.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or(0)
-        };
-        least.into_iter().map(|(why, least)| (why, counted(why), least)).collect()
+        timeout(self.settings.patience, stream.read_to_end(&mut page)).await.context("the metrics")??;
+        Ok(String::from_utf8_lossy(&page).into_owned())
     }
 }
 
