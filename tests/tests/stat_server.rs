@@ -145,6 +145,30 @@ async fn who_breaks_a_rule_is_told_why_and_nobody_else_notices() {
 }
 
 #[tokio::test]
+async fn what_all_together_have_on_its_way_is_bounded() {
+    let mut server = Server::start(Limits { message_bytes: 800, bytes: 1000, ..Limits::default() });
+    // 600 bytes of a message of 800.
+    let part = [&[0x82, 0xfe, 0x03, 0x20, 0, 0, 0, 0][..], &[0; 600]].concat();
+    let (mut one, mut other) = (server.open().await, server.open().await);
+    one.writer.send_raw(&part).await.unwrap();
+    other.writer.send_raw(&part).await.unwrap();
+    let late = tokio::select! {
+        code = closed(&mut one) => (code, &mut other),
+        code = closed(&mut other) => (code, &mut one),
+    };
+    assert_eq!(late.0, Some(1013));
+    // The other's message is whole in the end, and there is room again.
+    late.1.writer.send_raw(&[0; 200]).await.unwrap();
+    late.1.writer.send(BINARY, &message(5.0, 0)).await.unwrap();
+    assert_eq!(server.count().await, 5.0);
+    let mut third = server.open().await;
+    third.writer.send_raw(&part).await.unwrap();
+    third.writer.send_raw(&[0; 200]).await.unwrap();
+    third.writer.send(BINARY, &message(6.0, 0)).await.unwrap();
+    assert_eq!(server.count().await, 6.0);
+}
+
+#[tokio::test]
 async fn a_sender_that_is_too_quick_is_slowed_down_and_loses_nothing() {
     let mut server = Server::start(Limits { rate: 200, ..Limits::default() });
     let mut socket = server.open().await;

@@ -17,6 +17,7 @@ use proto::stats::WireStatMessages;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -36,6 +37,8 @@ const RESTARTING: &str = "Restarting";
 pub(super) struct Connection {
     socket: TcpStream,
     reader: Reader,
+    /// What is counted of its bytes among those of all.
+    counted: usize,
     rate: Rate,
     heard: Instant,
     /// Another replica of ours sends.
@@ -59,6 +62,7 @@ impl Connection {
         let mut connection = Connection {
             socket: parts.io.into_inner(),
             reader: Reader::new(limits.message_bytes),
+            counted: 0,
             rate: Rate::new(limits.rate),
             heard: Instant::now(),
             forwarded,
@@ -78,7 +82,7 @@ impl Connection {
 
     async fn run(&mut self) {
         let over = loop {
-            if let Err(over) = self.listen().await {
+            if let Err(over) = self.listen().await.and_then(|()| self.count()) {
                 break over;
             }
             let silent = self.heard + self.shared().settings.limits.silence;
@@ -112,6 +116,27 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
             Err(error) => Err(error),
         }
+    }
+
+    /// Counts what waits to be whole.
+    fn count(&mut self) -> Result<(), Over> {
+        let held = self.reader.held();
+        let all = &self.shared().bytes;
+        let before = all.fetch_add(held, Ordering::Relaxed);
+        all.fetch_sub(self.counted, Ordering::Relaxed);
+        let (more, most) = (held > self.counted, self.shared().settings.limits.bytes);
+        let full = before + held - self.counted > most;
+        self.counted = held;
+        if more && full {
+            refused("bytes");
+            return Err(Over::Close(code::TRY_LATER, "too much is on its way"));
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) {
+        let counted = std::mem::take(&mut self.counted);
+        self.shared().bytes.fetch_sub(counted, Ordering::Relaxed);
     }
 
     /// Takes in all that is there.
@@ -191,6 +216,9 @@ impl Connection {
 
     /// Says why it ends, and waits until the client has closed.
     async fn say_goodbye(&mut self, code: u16, text: &str) {
+        // What has come of a message is of no use any more.
+        self.reader = Reader::new(0);
+        self.release();
         let mut out = Vec::new();
         served::put_close(&mut out, code, text);
         if self.write(&out).await.is_err() {
@@ -212,6 +240,12 @@ impl Connection {
     /// A close frame alone, as one that answers ours comes.
     fn has_closed(&mut self) -> bool {
         self.reader.buffer().first().is_some_and(|first| *first == 0x88)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

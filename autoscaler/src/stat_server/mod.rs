@@ -52,6 +52,9 @@ pub struct Limits {
     /// An activator of the reference tells of all its revisions in one: this
     /// is room for 150,000.
     pub message_bytes: usize,
+    /// Bytes of messages that are not whole yet, of all connections together;
+    /// whoever goes beyond is closed with code 1013.
+    pub bytes: usize,
     /// Messages a second on one connection, and as many at once; beyond, it is
     /// read more slowly.
     pub rate: u32,
@@ -62,7 +65,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { connections: 1000, message_bytes: 16 << 20, rate: 5000, silence: Duration::from_secs(60) }
+        Limits {
+            connections: 1000,
+            message_bytes: 16 << 20,
+            bytes: 256 << 20,
+            rate: 5000,
+            silence: Duration::from_secs(60),
+        }
     }
 }
 
@@ -93,6 +102,8 @@ struct Shared {
     sinks: Sinks,
     shutdown: Shutdown,
     open: AtomicUsize,
+    /// See [`Limits::bytes`].
+    bytes: AtomicUsize,
     gauge: Gauge,
     messages: Counter,
 }
@@ -126,6 +137,7 @@ pub async fn serve(listener: TcpListener, sinks: Sinks, settings: Settings, shut
         sinks,
         shutdown: shutdown.clone(),
         open: AtomicUsize::new(0),
+        bytes: AtomicUsize::new(0),
         gauge: gauge!(CONNECTIONS),
         messages,
     });

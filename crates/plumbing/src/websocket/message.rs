@@ -36,6 +36,8 @@ pub mod code {
     pub const TOO_LONG: u16 = 1009;
     /// The server restarts: come back.
     pub const RESTART: u16 = 1012;
+    /// The server has no room now: come back later.
+    pub const TRY_LATER: u16 = 1013;
 }
 
 /// Makes masked frames.

@@ -100,6 +100,11 @@ impl Reader {
         &mut self.came
     }
 
+    /// Bytes that are kept until what they are part of is whole.
+    pub fn held(&self) -> usize {
+        self.came.len() + self.begun.as_ref().map_or(0, |(_, message)| message.len())
+    }
+
     /// The next whole thing that was said.
     ///
     /// # Errors
@@ -214,6 +219,7 @@ mod tests {
             while let Some(one) = reader.heard()? {
                 all.push(one);
             }
+            assert!(reader.held() <= most + SHORT_MAX + 14 + chunk);
         }
         Ok(all)
     }
