@@ -3,10 +3,10 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | one question | [`ask`] |
+//! | one question | `ask` |
 //! | what an answer is worth | [`answer`] |
-//! | which questions are under way | [`lanes`] |
-//! | how long rounds took | [`durations`] |
+//! | which questions are under way | `lanes` |
+//! | how long rounds took | `durations` |
 //!
 //! Whom to ask, and what the answers say together, is `policy::scrape`'s. All
 //! of it runs as one task with one pool of connections; so many questions are

@@ -4,9 +4,9 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | who owns what | [`owners`] |
-//! | what waits for one owner, and is tried again | [`lane`], by `policy::forward` |
-//! | a connection to one | [`link`] |
+//! | who owns what | `owners` |
+//! | what waits for one owner, and is tried again | `lane`, by `policy::forward` |
+//! | a connection to one | `link` |
 //!
 //! Unlike in the reference, owners do not wait for each other, and what cannot
 //! be delivered is given up after as many attempts as it means to.

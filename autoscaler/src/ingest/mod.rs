@@ -4,7 +4,7 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | the two calls | [`calls`] |
+//! | the two calls | `calls` |
 
 mod calls;
 

@@ -3,8 +3,8 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | what a request is: probe, for somebody else, a websocket | [`request`] |
-//! | one websocket, to its end | [`connection`] |
+//! | what a request is: probe, for somebody else, a websocket | `request` |
+//! | one websocket, to its end | `connection` |
 //!
 //! Beyond the reference everything is bounded: connections, the length of a
 //! message, messages a second, and how long a connection may be silent.

@@ -9,8 +9,8 @@
 //!
 //! | words | module |
 //! | --- | --- |
-//! | pod by pod | [`pods`] |
-//! | through the service, where a mesh hides the pods | [`service`] |
+//! | pod by pod | `pods` |
+//! | through the service, where a mesh hides the pods | `service` |
 //! | which of the two | [`way`] |
 //! | pods that push their stats themselves | [`pushers`] |
 //! | whether an error is news | [`news`] |
