@@ -327,6 +327,7 @@ async fn send(
         interim: arrival.interim.clone(),
         hold,
         connected: connected.clone(),
+        head_bytes_max: None,
     };
     let timeouts = limits(activator, &revision.spec().timeouts);
     let mut limits = Limits::since(caller.worker.wheel(), &timeouts, began);

@@ -13,7 +13,6 @@ use plumbing::body::Body;
 use plumbing::side;
 use policy::world::Snapshot;
 use serde::Serialize;
-use std::future::{Ready, ready};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -62,18 +61,27 @@ impl Source {
         Source { autoscaler, world: snapshots.world.clone(), file: snapshots.health.clone(), recorder }
     }
 
-    pub(crate) fn answer(&self, request: &Request<Incoming>) -> Ready<Response<Body>> {
+    /// What may be long is put together on a thread of its own: decisions and
+    /// stats go on meanwhile.
+    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
+        let answer = tokio::task::spawn_blocking(move || self.answer_to(&request)).await;
+        answer.unwrap_or_else(|error| {
+            text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n"))
+        })
+    }
+
+    fn answer_to(&self, request: &Request<Incoming>) -> Response<Body> {
         let mut answer = match (request.method(), request.uri().path()) {
             (_, "/livez") => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".to_owned()),
             (_, "/healthz") => self.health(),
             (_, "/status") => json(StatusCode::OK, &self.status()),
             (_, "/metrics") => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
-            _ => return ready(side::not_found()),
+            _ => return side::not_found(),
         };
         if request.method() != Method::GET {
             answer = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "GET only\n".to_owned());
         }
-        ready(answer)
+        answer
     }
 
     fn health(&self) -> Response<Body> {
@@ -97,7 +105,7 @@ impl Source {
         metrics::counter!(FILE_CHANGES).absolute(good);
         metrics::counter!(FILE_FAULTS).absolute(bad);
         metrics::gauge!(FILE_GOOD).set(if fault.is_none() { 1.0 } else { 0.0 });
-        self.recorder.render()
+        self.recorder.render() + &self.autoscaler.exposition()
     }
 }
 

@@ -1,18 +1,22 @@
 //! One revision: its windows, its memory, and its last orders.
 
 use crate::Config;
+use crate::collect::Target;
+use crate::collect::durations::Durations;
 use crate::history::{History, Record};
 use crate::metrics::Metrics;
 use crate::status::{self, RevisionStatus};
-use policy::collect::Collection;
+use policy::collect::{Collection, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
 use policy::scale::{self, Memory, Observed, Ready};
+use policy::scrape::Outcome;
+use policy::scrape::pushers::Pushers;
 use policy::stat::Stat;
-use policy::world::{Order, Path, RevisionView};
+use policy::world::{Order, Path, PodPhase, RevisionView};
 use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +29,20 @@ pub(crate) struct Decider {
     id: RevisionId,
     compat: Compat,
     collection: Collection,
+    /// What silence means where pods are asked.
+    silence: Silence,
+    pushers: Pushers,
+    /// The second for which the pods that do not push were asked last.
+    asked_for: Option<Moment>,
+    /// How long rounds of asking took.
+    pub(crate) durations: Durations,
     memory: Memory,
     pub(crate) status: Status,
     zero: ZeroState,
     /// The last order's number of pods; `None` before the first.
     pub(crate) ordered: Option<u32>,
+    /// Pods wanted, as far as that was known last.
+    pub(crate) requested: Option<i32>,
     pub(crate) path: Path,
     pub(crate) history: History,
     /// Stats that were dropped because their numbers made no sense.
@@ -43,12 +56,17 @@ impl Decider {
         let ready = ready(&view);
         let metrics = Metrics::new(&id);
         Decider {
-            collection: Collection::new(&spec.windows, config.silence, config.compat),
+            collection: Collection::new(&spec.windows, silence(&view, config.silence), config.compat),
+            silence: config.silence,
+            pushers: Pushers::default(),
+            asked_for: None,
+            durations: Durations::default(),
             memory: Memory::new(&spec.scale, ready, now, config.compat),
             status: Status::initial(&spec.scale, config.compat),
             zero: ZeroState::new(now, config.compat),
             compat: config.compat,
             ordered: None,
+            requested: None,
             path: Path::Activator,
             history: History::default(),
             dropped_stats: 0,
@@ -62,12 +80,66 @@ impl Decider {
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
         }
+        self.collection.set_silence(silence(&view, self.silence));
+        self.pushers.retain(|name| view.pods.iter().any(|pod| *pod.name == *name));
         self.view = view;
     }
 
-    pub(crate) fn record(&mut self, at: Moment, stat: &Stat) {
-        if self.collection.record(at, stat).is_err() {
+    /// Takes in what a pod or an activator has sent.
+    pub(crate) fn record(&mut self, at: Moment, stat: &Stat, now: Moment) {
+        let pushes = self.pushers.push(&stat.pod_name, now);
+        if pushes || self.view.pods.iter().any(|pod| pod.name == stat.pod_name) {
+            self.pushers.note(&stat.pod_name, now);
+            // Its first, for a second in which it was asked: counted already.
+            if !pushes && self.asked_for == Some(at.truncated_to_second()) {
+                return;
+            }
+        }
+        self.add(at, stat);
+    }
+
+    fn add(&mut self, at: Moment, stat: &Stat) {
+        if let Err(why) = self.collection.record(at, stat) {
             self.dropped_stats += 1;
+            crate::metrics::dropped(why);
+        }
+    }
+
+    /// Averages over the two windows, as decided on last.
+    pub(crate) fn averages(&self) -> Option<(f64, f64)> {
+        let made = self.history.newest_first().find_map(|record| record.decision.as_ref().ok())?;
+        Some((made.why.stable, made.why.panic))
+    }
+
+    pub(crate) fn is_in_panic(&self) -> bool {
+        self.memory.panic_since().is_some()
+    }
+
+    /// Its pods, if there are some that are to be asked for their load.
+    pub(crate) fn target(&self, now: Moment) -> Option<Target> {
+        if is_told_by_activators_alone(&self.view) {
+            return None;
+        }
+        let asked = |(_, pod): &(usize, &policy::world::Pod)| {
+            pod.phase == PodPhase::Ready && !self.pushers.push(&pod.name, now)
+        };
+        let pods: Vec<usize> = self.view.pods.iter().enumerate().filter(asked).map(|(place, _)| place).collect();
+        (!pods.is_empty()).then(|| Target { revision: self.id.clone(), view: self.view.clone(), pods })
+    }
+
+    /// Whether a pod sends its stats itself.
+    pub(crate) fn is_pushed_by(&self, pod: &str, now: Moment) -> bool {
+        self.pushers.push(pod, now)
+    }
+
+    /// Takes in what its pods answered.
+    pub(crate) fn scraped(&mut self, outcome: &Outcome, now: Moment, took: Duration) {
+        if let Ok(Some(stat)) = &outcome.stat {
+            self.asked_for = Some(now.truncated_to_second());
+            self.add(now, stat);
+        }
+        if !matches!(outcome.stat, Ok(None)) {
+            self.durations.note(took);
         }
     }
 
@@ -89,6 +161,9 @@ impl Decider {
         let verdict = self.step(&view, now);
         if let Some(pods) = verdict.order {
             self.ordered = Some(pods);
+        }
+        if verdict.want >= 0 {
+            self.requested = Some(verdict.want);
         }
         self.path = verdict.path;
         self.metrics.note(decision.as_ref().ok(), &verdict);
@@ -129,4 +204,14 @@ impl Decider {
 
 pub(crate) fn ready(view: &RevisionView) -> u32 {
     u32::try_from(view.ready_pods().count()).unwrap_or(u32::MAX)
+}
+
+/// With `target-burst-capacity` -1 every request comes through an activator:
+/// the reference asks no pod then.
+fn is_told_by_activators_alone(view: &RevisionView) -> bool {
+    view.spec.scale.target_burst_capacity == -1.0
+}
+
+fn silence(view: &RevisionView, otherwise: Silence) -> Silence {
+    if is_told_by_activators_alone(view) { Silence::Idle } else { otherwise }
 }

@@ -1,6 +1,7 @@
 //! The autoscaler's metric names, and their handles made once a revision.
 
 use metrics::{Counter, Gauge, counter, gauge};
+use policy::collect::Dropped;
 use policy::revision::RevisionId;
 use policy::scale::Decision;
 use policy::zero::ZeroVerdict;
@@ -21,6 +22,14 @@ pub(crate) const PANIC_MODE: &str = "zeroscale_autoscaler_panic_mode";
 pub(crate) const EXCESS_BURST: &str = "zeroscale_autoscaler_excess_burst_capacity";
 /// Decisions made.
 pub(crate) const DECISIONS: &str = "zeroscale_autoscaler_decisions_total";
+
+/// Stats that were dropped because their numbers made no sense, by reason.
+pub(crate) const DROPPED: &str = "zeroscale_autoscaler_stat_drops_total";
+
+/// Counts one.
+pub(crate) fn dropped(why: Dropped) {
+    counter!(DROPPED, "why" => why.as_str()).increment(1);
+}
 
 pub(crate) struct Metrics {
     desired: Gauge,

@@ -1,7 +1,8 @@
 //! Environment and flags; a flag stands for its variable, and wins.
 
-use autoscaler::Config;
+use crate::transports::{self, Transports};
 use autoscaler::ingest::Limits;
+use autoscaler::{AFTER_ANSWERS, Config};
 use plumbing::env::Env;
 use plumbing::fault::Faults;
 use plumbing::telemetry::Format;
@@ -26,16 +27,23 @@ const LOG_FORMAT: &str = "ZEROSCALE_LOG_FORMAT";
 const LOG_LEVEL: &str = "ZEROSCALE_LOG_LEVEL";
 
 /// Flag, variable, what it is for.
-const FLAGS: [(&str, &str, &str); 12] = [
+const FLAGS: [(&str, &str, &str); 19] = [
     ("--snapshots", SNAPSHOTS, "the snapshot file"),
     ("--orders", ORDERS, "the order file"),
     ("--stats-listen", STATS, "stats of activators and sidecars (0.0.0.0:8081)"),
+    ("--websocket-listen", transports::WEBSOCKET, "the same from the reference's, and the kubelet (0.0.0.0:8080)"),
     ("--admin-listen", ADMIN, "health, status, metrics (0.0.0.0:9090)"),
     ("--tick", TICK, "how often each revision is decided on (2s)"),
     ("--stats-connections-max", CONNECTIONS, "connections of reporters (1000)"),
     ("--stats-streams-max", STREAMS, "streams of reporters (200)"),
     ("--stats-message-bytes-max", MESSAGE_BYTES, "bytes of one message (1048576)"),
     ("--stats-rate-max", RATE, "messages a second on one connection (5000)"),
+    ("--websocket-message-bytes-max", transports::MESSAGE_BYTES, "bytes of one message there (16777216)"),
+    ("--websocket-silence-max", transports::SILENCE, "how long one may say nothing (60s)"),
+    ("--scrape-port", transports::SCRAPE, "where pods are asked for their stats; 0 = not (9090)"),
+    ("--scrape-max", transports::SCRAPE_MAX, "pods asked at a time (512)"),
+    ("--mesh-mode", transports::MESH, "auto, enabled or disabled (auto)"),
+    ("--buckets", transports::BUCKETS, "replicas that share the revisions (1)"),
     ("--compat", COMPAT, "better or strict (better)"),
     ("--log-format", LOG_FORMAT, "text or json (text)"),
     ("--log-level", LOG_LEVEL, "error, warn, info, debug or trace (info)"),
@@ -44,7 +52,7 @@ const FLAGS: [(&str, &str, &str); 12] = [
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    Run(Settings),
+    Run(Box<Settings>),
     Help(String),
 }
 
@@ -55,6 +63,7 @@ pub(crate) struct Settings {
     pub(crate) stats: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) limits: Limits,
+    pub(crate) transports: Transports,
     pub(crate) config: Config,
     pub(crate) log: (Format, tracing::Level),
 }
@@ -90,7 +99,7 @@ pub(crate) fn read(
     let mut env = Env::new(given);
     odd.into_iter().for_each(|fault| env.fault(fault));
     let settings = settings(&mut env);
-    env.finish(settings).map(Asked::Run)
+    env.finish(settings).map(|settings| Asked::Run(Box::new(settings)))
 }
 
 fn settings(env: &mut Env) -> Settings {
@@ -102,17 +111,23 @@ fn settings(env: &mut Env) -> Settings {
     if let Some(tick) = env.own(TICK, tick) {
         config.tick = tick;
     }
+    let limits = Limits {
+        connections: positive(env, CONNECTIONS).unwrap_or(default.connections),
+        streams: positive(env, STREAMS).unwrap_or(default.streams),
+        message_bytes: positive(env, MESSAGE_BYTES).unwrap_or(default.message_bytes),
+        rate: positive(env, RATE).and_then(|rate| rate.try_into().ok()).unwrap_or(default.rate),
+    };
+    let transports = transports::read(env, config.compat, (limits.connections, limits.rate));
+    if transports.scrape.is_some() {
+        config.after_reports = AFTER_ANSWERS;
+    }
     Settings {
         snapshots: file(env, SNAPSHOTS),
         orders: file(env, ORDERS),
         stats: env.own_form(STATS, "address").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 8081))),
         admin: env.own_form(ADMIN, "address").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 9090))),
-        limits: Limits {
-            connections: positive(env, CONNECTIONS).unwrap_or(default.connections),
-            streams: positive(env, STREAMS).unwrap_or(default.streams),
-            message_bytes: positive(env, MESSAGE_BYTES).unwrap_or(default.message_bytes),
-            rate: positive(env, RATE).and_then(|rate| rate.try_into().ok()).unwrap_or(default.rate),
-        },
+        limits,
+        transports,
         config,
         log: (
             env.own(LOG_FORMAT, format).unwrap_or(Format::Text),
@@ -161,7 +176,7 @@ fn format(text: &str) -> Result<Format, String> {
 fn help() -> String {
     let mut text = String::from("autoscaler: says how many pods each revision of a snapshot file should have\n\n");
     for (flag, variable, what) in FLAGS {
-        let _ = writeln!(text, "  {flag:<26} {what}\n  {:<26} or {variable}", "");
+        let _ = writeln!(text, "  {flag:<31} {what}\n  {:<31} or {variable}", "");
     }
     text
 }
@@ -177,7 +192,14 @@ mod tests {
 
     #[test]
     fn a_flag_wins_over_its_variable() {
-        let variables = [(SNAPSHOTS, "a"), (ORDERS, "b"), (RATE, "7"), (COMPAT, "strict")];
+        let variables = [
+            (SNAPSHOTS, "a"),
+            (ORDERS, "b"),
+            (RATE, "7"),
+            (COMPAT, "strict"),
+            ("POD_NAME", "autoscaler-1"),
+            ("POD_IP", "10.0.0.1"),
+        ];
         let Ok(Asked::Run(settings)) = read(&["--snapshots", "c", "--tick=500ms"], &variables) else {
             panic!("no fault")
         };

@@ -195,6 +195,7 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
             false => Hold::No,
         },
         connected: None,
+        head_bytes_max: None,
     }
 }
 

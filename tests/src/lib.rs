@@ -17,6 +17,7 @@ pub mod pod_end;
 pub mod program;
 pub mod replay;
 pub mod rig;
+pub mod scraped;
 pub mod sidecar;
 pub mod simulation;
 pub mod soak;

@@ -164,7 +164,14 @@ impl Files {
     }
 }
 
-const FREE: [(&str, &str); 2] = [("ZEROSCALE_STATS_LISTEN", "127.0.0.1:0"), ("ZEROSCALE_ADMIN_LISTEN", "127.0.0.1:0")];
+const FREE: [(&str, &str); 5] = [
+    ("ZEROSCALE_STATS_LISTEN", "127.0.0.1:0"),
+    ("ZEROSCALE_ADMIN_LISTEN", "127.0.0.1:0"),
+    ("ZEROSCALE_WEBSOCKET_LISTEN", "127.0.0.1:0"),
+    ("PROFILING_PORT", "0"),
+    // Sidecars push here, all at one address.
+    ("ZEROSCALE_SCRAPE_PORT", "0"),
+];
 
 async fn ask(address: SocketAddr, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -262,7 +269,7 @@ async fn an_autoscaler_that_cannot_be_brought_up_says_why_and_ends_with_1() {
     let files = Files::new();
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let variables = [("ZEROSCALE_STATS_LISTEN", address.as_str()), FREE[1]];
+    let variables = [&[("ZEROSCALE_STATS_LISTEN", address.as_str())], &FREE[1..]].concat();
     let (code, lines) = Daemon::start(&binary, &files.arguments(), &variables).ended().await;
     assert!(code == 1 && lines.join("\n").contains(&address), "{lines:?}");
 }

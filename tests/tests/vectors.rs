@@ -98,13 +98,20 @@ const FILES: &[(&str, &str, usize, usize, &[Break])] = &[
     (
         "autoscaler",
         "collection.jsonl",
-        70,
-        59,
+        129,
+        0,
         &[
             of("sample_size", "/size"),
             of("merge", "/queries/0/2"),
             of("wire_encode", "/messages/0/stat/avg"),
             of("wire_decode", "/messages/0/stat/timestamp"),
+            of("scrape", "/results/0/error"),
+            of("scrape", "/results/0/pods_addressable_after"),
+            of("scrape", "/results/0/stat/count"),
+            of("http_scrape", "/stat/uptime"),
+            of("http_scrape", "/might_be_mesh"),
+            of("http_scrape", "/error"),
+            of("scrape_error_inform", "/outcomes/1/1"),
         ],
     ),
     (
@@ -139,6 +146,7 @@ const FILES: &[(&str, &str, usize, usize, &[Break])] = &[
         &[of("create", "/ebc"), of("inform", "/ticks/3/informed"), of("poke", "/ran")],
     ),
     ("autoscaler", "delay_window.jsonl", 15, 0, &[any("/ops/3/2")]),
+    ("autoscaler", "forwarder.jsonl", 4, 0, &[any("/attempts_by_ms/2/1"), any("/ok_at_attempt")]),
     (
         "autoscaler",
         "hash.jsonl",
@@ -211,6 +219,20 @@ const FILES: &[(&str, &str, usize, usize, &[Break])] = &[
             any("/out/status/conditions/0/severity"),
             any("/out/status/private_service"),
             any("/exists/public_endpoints_owned"),
+        ],
+    ),
+    (
+        "autoscaler",
+        "stat_server.jsonl",
+        26,
+        0,
+        &[
+            of("http", "/status"),
+            of("http", "/upgraded"),
+            of("message", "/delivered/0/2"),
+            of("ping", "/pong_payload"),
+            of("shutdown_close", "/code"),
+            of("shutdown_close", "/reason"),
         ],
     ),
     ("autoscaler", "weighted_coeff.jsonl", 60, 0, &[any("/coeff"), any("/decay_pow/5")]),
@@ -297,6 +319,7 @@ judged_files! {
         config,
         decider_init,
         delay_window,
+        forwarder,
         hash,
         metric_status,
         pipeline,
@@ -304,6 +327,7 @@ judged_files! {
         scale,
         scale_to_zero,
         sks,
+        stat_server,
         weighted_coeff,
         windows;
 }

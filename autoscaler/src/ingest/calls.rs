@@ -1,7 +1,7 @@
 //! The two calls by which stats come.
 
-use super::rate::Rate;
 use super::{Kind, Place, Shared, refused};
+use crate::rate::Rate;
 use http::Request;
 use hyper::body::Incoming;
 use plumbing::clock;

@@ -4,12 +4,11 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | the two calls | [`calls`] |
-//! | how many messages a connection may send | [`rate`] |
+//! | the two calls | `calls` |
 
 mod calls;
-mod rate;
 
+use crate::rate::Rate;
 use calls::Caller;
 use http::Request;
 use hyper::body::Incoming;
@@ -19,7 +18,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use metrics::{Counter, Gauge, counter, gauge};
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
-use rate::Rate;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -85,7 +83,7 @@ struct Gauges {
 }
 
 /// Counts a refusal.
-fn refused(bound: &'static str) {
+pub(crate) fn refused(bound: &'static str) {
     counter!(REFUSED, "bound" => bound).increment(1);
 }
 

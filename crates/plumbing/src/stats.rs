@@ -52,6 +52,12 @@ impl StatSink {
         // Without a receiver nobody is left to be told.
         self.batches.send(batch).is_ok()
     }
+
+    /// True while a report would be taken. Whoever can hold its sender back
+    /// does so rather than have a report dropped.
+    pub fn has_room(&self) -> bool {
+        self.shared.reports.load(Ordering::Relaxed) < BATCHES_MAX
+    }
 }
 
 impl StatSource {

@@ -4,10 +4,13 @@
 //! Pure: bytes in, places out. It keeps no byte of a payload and looks at
 //! nothing but lengths; the rules of the protocol are for the two ends.
 //!
-//! Where we are an end ourselves, as a client: [`handshake`] and [`message`].
+//! Where we are an end ourselves: as a client [`handshake`] and [`message`],
+//! as a server [`accept`] and [`served`].
 
+pub mod accept;
 pub mod handshake;
 pub mod message;
+pub mod served;
 
 /// A close frame of a server with code 1001, "going away".
 pub const GOING_AWAY: [u8; 4] = [FIN | OPCODE_CLOSE, 2, 0x03, 0xe9];

@@ -148,7 +148,11 @@ impl Pair {
     }
 }
 
-fn check(stat: &Stat) -> Result<(), Dropped> {
+/// Whether a report makes sense.
+///
+/// # Errors
+/// [`Dropped`] when it does not.
+pub fn check(stat: &Stat) -> Result<(), Dropped> {
     let averages = [stat.average_concurrency, stat.average_proxied_concurrency];
     let counts = [stat.request_count, stat.proxied_request_count];
     let mut all = averages.into_iter().chain(counts);

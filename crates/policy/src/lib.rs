@@ -17,6 +17,8 @@
 //! | how long a wake-up takes | [`wake`] |
 //! | which autoscaler works for a revision | [`own`] |
 //! | averages of load | [`window`], [`collect`] |
+//! | asking pods for their load | [`scrape`] |
+//! | stats for another replica | [`forward`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
 //! | what acted on that number, for people | [`limit`] |
@@ -34,6 +36,7 @@ pub mod drain;
 pub mod duration;
 pub mod eject;
 pub mod endpoints;
+pub mod forward;
 pub mod limit;
 pub mod list;
 mod md5;
@@ -45,6 +48,7 @@ pub mod probe;
 pub mod probing;
 pub mod revision;
 pub mod scale;
+pub mod scrape;
 pub mod stat;
 pub mod subset;
 pub mod timeline;

@@ -17,6 +17,7 @@ mod leaving;
 mod pod_end;
 mod report;
 mod reuse;
+mod scraping;
 mod simulation;
 mod soak;
 mod start_failures;
@@ -55,6 +56,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },
     Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
     Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },
+    Campaign { name: "scraping", about: scraping::ABOUT, run: scraping::run },
     Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
     Campaign { name: "fuzz", about: fuzz::ABOUT, run: fuzz::run },
     Campaign { name: "soak", about: soak::ABOUT, run: soak::run },

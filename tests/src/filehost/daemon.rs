@@ -53,6 +53,11 @@ impl Daemon {
         }
     }
 
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        Pid::from_child(&self.child).as_raw_pid()
+    }
+
     /// What it has written so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.all()

@@ -1,10 +1,10 @@
-//! `autoscaler/collection`: sample sizes, the merging of reports, and the
-//! wire. Scraping is not judged here yet.
+//! `autoscaler/collection`: sample sizes, the merging of reports, the wire,
+//! and scraping.
 
 use super::pipeline::{same_load, silence, stat};
 use super::row::{Miss, Verdict, float, list, located, part, same, time};
 use super::spec::window_spec;
-use super::stat_wire;
+use super::{scraping, stat_wire};
 use policy::collect::{Collection, sample_size};
 use policy::compat::Compat;
 use policy::revision::Metric;
@@ -16,6 +16,9 @@ pub(super) fn judge(row: &Value, mode: Compat) -> Verdict {
         Some("merge") => merge(row, mode),
         Some("wire_encode") => stat_wire::wire_encode(row),
         Some("wire_decode") => stat_wire::wire_decode(row),
+        Some("scrape") => scraping::scrape(row, mode),
+        Some("http_scrape") => scraping::answer(row, mode),
+        Some("scrape_error_inform") => scraping::errors(row, mode),
         _ => Err(Miss::NotJudged),
     }
 }

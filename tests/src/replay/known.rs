@@ -2,9 +2,9 @@
 
 use super::row::Verdict;
 use super::{
-    Options, Tally, breaker, capacity, cases, collection, config, decider_init, delay_window, hash, http, lb,
-    metric_status, pipeline, probe, reconcile, reporter, scale, scale_to_zero, serverless_service, sks, stat_wire,
-    weighted_coeff, windows,
+    Options, Tally, breaker, capacity, cases, collection, config, decider_init, delay_window, forwarder, hash, http,
+    lb, metric_status, pipeline, probe, reconcile, reporter, scale, scale_to_zero, serverless_service, sks,
+    stat_server, stat_wire, weighted_coeff, windows,
 };
 use policy::compat::Compat;
 use serde_json::Value;
@@ -36,6 +36,7 @@ pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("autoscaler", "config.jsonl", config::judge),
     ("autoscaler", "decider_init.jsonl", decider_init::judge),
     ("autoscaler", "delay_window.jsonl", delay_window::judge),
+    ("autoscaler", "forwarder.jsonl", forwarder::judge),
     ("autoscaler", "hash.jsonl", hash::judge),
     ("autoscaler", "metric_status.jsonl", metric_status::judge),
     ("autoscaler", "pipeline.jsonl", pipeline::judge),
@@ -43,6 +44,7 @@ pub const JUDGED: &[(&str, &str, Judge)] = &[
     ("autoscaler", "scale.jsonl", scale::judge),
     ("autoscaler", "scale_to_zero.jsonl", scale_to_zero::judge),
     ("autoscaler", "sks.jsonl", serverless_service::judge),
+    ("autoscaler", "stat_server.jsonl", stat_server::judge),
     ("autoscaler", "weighted_coeff.jsonl", weighted_coeff::judge),
     ("autoscaler", "windows.jsonl", windows::judge),
 ];

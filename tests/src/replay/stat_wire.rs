@@ -91,6 +91,11 @@ fn stat(fields: &Value, names: &Names) -> Verdict<Stat> {
     })
 }
 
+/// The stat that a pod answered.
+pub(super) fn same_short_stat(fields: &Value, got: &Stat) -> Verdict {
+    same_stat(fields, got, &SHORT)
+}
+
 /// Fields that a row does not list are not compared.
 fn same_stat(fields: &Value, got: &Stat, names: &Names) -> Verdict {
     same("pod_name", part::<String>(&fields["pod_name"])?.as_str(), &*got.observed().pod_name)?;
@@ -129,7 +134,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bytes(hex: &str) -> Verdict<Vec<u8>> {
+pub(super) fn bytes(hex: &str) -> Verdict<Vec<u8>> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap_or("?"), 16).ok();
     let bytes: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(byte).collect();
     bytes.map_or_else(|| differs(format!("malformed row: {hex:?} is no hex")), Ok)

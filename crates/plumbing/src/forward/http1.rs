@@ -117,6 +117,7 @@ impl Http1 {
             let options = Options {
                 on_interim: on_interim.as_mut().map(|pass| pass as &mut (dyn FnMut(StatusCode, HeaderMap) + Send)),
                 hold_body: Some(&mut hold),
+                head_bytes_max: trip.head_bytes_max,
             };
             match connection.send(outgoing, options).await {
                 Ok(response) => {

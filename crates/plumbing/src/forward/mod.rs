@@ -37,6 +37,9 @@ pub struct Trip {
     pub interim: Option<Interim>,
     /// Until when the body of a request that says `Expect` is held back.
     pub hold: Hold,
+    /// Largest head of an answer, in bytes, where it should be smaller than
+    /// what apps may need (HTTP/1 only).
+    pub head_bytes_max: Option<usize>,
     /// Is told when there was a connection, the first time.
     pub connected: Option<Arc<OnceLock<Instant>>>,
 }

@@ -5,6 +5,7 @@ use super::answer::{self, Asked, Plan};
 use super::chunk::Piece;
 use super::decode::Decoder;
 use super::encode::Encoder;
+use super::limits::ANSWER_HEAD_BYTES_MAX;
 use super::lines::Scan;
 use super::outbox::Outbox;
 use super::outgoing::write_head;
@@ -77,7 +78,8 @@ pub fn read_request(pieces: &[&[u8]], head_bytes_max: usize) -> Read {
 pub fn read_answer(pieces: &[&[u8]], method: &Method) -> Read {
     let mut scan = Scan::default();
     read(pieces, |input| {
-        let Some(head) = reply::head(input, &mut scan, method).map_err(str::to_owned)? else { return Ok(None) };
+        let head = reply::head(input, &mut scan, method, ANSWER_HEAD_BYTES_MAX).map_err(str::to_owned)?;
+        let Some(head) = head else { return Ok(None) };
         let reply::Head { status, fields, decoder, keep_alive, upgrade } = head;
         let length = length(&decoder);
         let (method, target, version) = (method.clone(), Uri::default(), Version::HTTP_11);

@@ -4,7 +4,7 @@
 use super::answer::with_scratch;
 use super::feed::{Fed, Feed};
 use super::inbox::Inbox;
-use super::limits::{INTERIM_MAX, UNREAD_BYTES_MAX};
+use super::limits::{ANSWER_HEAD_BYTES_MAX, INTERIM_MAX, UNREAD_BYTES_MAX};
 use super::lines::Scan;
 use super::outbox::Outbox;
 use super::outgoing::{Break, Hold, Options, Outgoing, SendError, framing, write_head};
@@ -256,8 +256,9 @@ impl Answering {
         B: Body<Data = Bytes> + Unpin,
         B::Error: Display,
     {
+        let most = options.head_bytes_max.unwrap_or(ANSWER_HEAD_BYTES_MAX);
         loop {
-            match reply::head(&mut wire.inbox.bytes, &mut self.scan, &self.method) {
+            match reply::head(&mut wire.inbox.bytes, &mut self.scan, &self.method, most) {
                 Err(_) if is_http2(&wire.inbox.bytes) => {
                     return Poll::Ready(Err(broken("the server speaks HTTP/2", Break::Version)));
                 }

@@ -92,6 +92,8 @@ pub struct Options<'a> {
     /// for. (Of other requests it is sent at once.) Taken once something has
     /// been sent; what could not be sent is held back again by the next try.
     pub hold_body: Option<&'a mut Hold>,
+    /// Largest head of an answer, in bytes; `None` = the codec's own limit.
+    pub head_bytes_max: Option<usize>,
 }
 
 /// Until when a body is held back.

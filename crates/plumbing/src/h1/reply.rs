@@ -5,7 +5,6 @@ use super::answer::is_bodiless;
 use super::chunk::Chunked;
 use super::decode::Decoder;
 use super::fields::Coding;
-use super::limits::ANSWER_HEAD_BYTES_MAX;
 use super::lines::{Scan, empty_lines};
 use super::parse::{self, Fault, Kind};
 use bytes::{Buf, BytesMut};
@@ -30,8 +29,13 @@ impl Head {
 }
 
 /// Takes an answer's head off the front of `input`, once it is there in full.
-/// `method`: of the request that it answers.
-pub(super) fn head(input: &mut BytesMut, scan: &mut Scan, method: &Method) -> Result<Option<Head>, &'static str> {
+/// `method`: of the request that it answers; `most`: bytes that it may have.
+pub(super) fn head(
+    input: &mut BytesMut,
+    scan: &mut Scan,
+    method: &Method,
+    most: usize,
+) -> Result<Option<Head>, &'static str> {
     if !scan.unfinished {
         input.advance(empty_lines(input));
         // Half an empty line may be all that has come.
@@ -42,7 +46,7 @@ pub(super) fn head(input: &mut BytesMut, scan: &mut Scan, method: &Method) -> Re
     let before = input.len();
     let raw = match parse::head(Kind::Answer, input, scan) {
         Ok(Some(raw)) => raw,
-        Ok(None) if before >= ANSWER_HEAD_BYTES_MAX => return Err("the head is too large"),
+        Ok(None) if before >= most => return Err("the head is too large"),
         Ok(None) => return Ok(None),
         Err(Fault::Byte) => return Err("malformed HTTP response"),
         Err(Fault::FieldName) => return Err("invalid header name"),
@@ -86,7 +90,7 @@ mod tests {
             let mut got = Err("more");
             for piece in input.as_bytes().chunks(step) {
                 buffer.extend_from_slice(piece);
-                match head(&mut buffer, &mut scan, &method) {
+                match head(&mut buffer, &mut scan, &method, 1 << 20) {
                     Ok(None) => continue,
                     Ok(Some(head)) => got = Ok((head, 0)),
                     Err(what) => got = Err(what),

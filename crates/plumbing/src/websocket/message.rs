@@ -32,8 +32,12 @@ pub mod code {
     pub const GOING_AWAY: u16 = 1001;
     /// The other side broke the protocol.
     pub const PROTOCOL_ERROR: u16 = 1002;
+    /// A message is longer than is taken.
+    pub const TOO_LONG: u16 = 1009;
     /// The server restarts: come back.
     pub const RESTART: u16 = 1012;
+    /// The server has no room now: come back later.
+    pub const TRY_LATER: u16 = 1013;
 }
 
 /// Makes masked frames.

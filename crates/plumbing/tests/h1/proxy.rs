@@ -17,7 +17,7 @@ async fn forward(app: SocketAddr, mut hold: Hold, request: Request<Incoming>) ->
     let mut relay = |status: StatusCode, fields: HeaderMap| {
         interim.send(status, &fields);
     };
-    let options = Options { on_interim: Some(&mut relay), hold_body: Some(&mut hold) };
+    let options = Options { on_interim: Some(&mut relay), hold_body: Some(&mut hold), ..Options::default() };
     let request = request.map(|body| body.map_err(|error| error.to_string()).boxed_unsync());
     let mut response = match Connection::new(socket).send(request, options).await {
         Ok(response) => response,

@@ -1,0 +1,38 @@
+//! Pods that push their stats: these are not asked for them as well, or their
+//! load would be counted twice.
+
+use crate::moment::Moment;
+use crate::world::PodName;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Who has pushed within so long is not asked: a report a second, and half of
+/// one for its delay. One that is later than that finds its pod asked, and is
+/// not counted for that second.
+pub const FRESH: Duration = Duration::from_millis(1500);
+
+/// The pods of one revision that push.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pushers {
+    last: BTreeMap<PodName, Moment>,
+}
+
+impl Pushers {
+    /// A pod has pushed.
+    pub fn note(&mut self, pod: &PodName, now: Moment) {
+        match self.last.get_mut(pod) {
+            Some(last) => *last = (*last).max(now),
+            None => _ = self.last.insert(pod.clone(), now),
+        }
+    }
+
+    /// Whether it pushes still.
+    pub fn push(&self, pod: &str, now: Moment) -> bool {
+        self.last.get(pod).is_some_and(|last| now.since(*last) < FRESH)
+    }
+
+    /// Forgets pods that are gone.
+    pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.last.retain(|pod, _| is_there(pod));
+    }
+}
