@@ -322,6 +322,7 @@ async fn send(
     let connected = passage.cold.as_ref().map(|_| Arc::new(OnceLock::new()));
     let trip = Trip {
         repeatable: arrival.repeatable(),
+        trusting: !better,
         // It is better off at another pod, or waiting here.
         patience: Duration::ZERO,
         interim: arrival.interim.clone(),

@@ -187,6 +187,7 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
     let strict = sidecar.config.compat == Compat::Strict;
     Trip {
         repeatable: head.idempotent && hyper::body::Body::is_end_stream(incoming),
+        trusting: strict,
         // An offered request is better off elsewhere than waiting here.
         patience: if head.offer.is_some() { Duration::ZERO } else { sidecar.config.connect_retry },
         interim: incoming.interim(),

@@ -54,12 +54,11 @@ fn main() -> ExitCode {
 /// Serves until a signal, drains, and is done; a second signal ends at once.
 async fn serve(settings: Settings) -> ExitCode {
     tracing::info!("Starting queue-proxy");
-    let (mut signals, mut sockets) = match (Signals::new(), bind(&settings)) {
+    let (mut signals, sockets) = match (Signals::new(), bind(&settings)) {
         (Ok(signals), Ok(sockets)) => (signals, sockets),
         (Err(error), _) => return not_brought_up(&error.to_string()),
         (_, Err(error)) => return not_brought_up(&error),
     };
-    sockets.user_metrics = user_metrics(&settings.ports, &settings.observe.metrics);
     let app = settings.config.app;
     let setup = Setup {
         component: Component::Sidecar,
@@ -110,19 +109,23 @@ fn not_brought_up(error: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// All listeners, or the first that cannot be had, in words.
+/// All listeners, or the first that cannot be had, in words. The main one comes
+/// last: whoever finds it open finds all of them.
 fn bind(settings: &Settings) -> Result<Sockets, String> {
     let ports = &settings.ports;
-    let mut sockets = Sockets::serving(open("main", ports.address(ports.serving))?);
-    if let Some(tls) = &settings.tls {
+    let admin = open("admin", ports.address(ports.admin))?;
+    let autometric = open("metrics", ports.address(ports.autometric))?;
+    let lease = |port| open("lease", SocketAddr::new(ports.lease_ip(), port));
+    let lease = ports.lease.map(lease).transpose()?;
+    let user_metrics = user_metrics(ports, &settings.observe.metrics);
+    let serving_tls = |tls| {
         let acceptor = Acceptor::new(tls).map_err(|error| format!("main-tls server failed to serve: {error}"))?;
-        sockets.serving_tls = Some((open("main-tls", ports.address(ports.serving_tls))?, acceptor));
-    }
-    sockets.admin = Some(open("admin", ports.address(ports.admin))?);
-    sockets.autometric = Some(open("metrics", ports.address(ports.autometric))?);
-    if let Some(port) = ports.lease {
-        sockets.lease = Some(open("lease", SocketAddr::new(ports.lease_ip(), port))?);
-    }
+        Ok::<_, String>((open("main-tls", ports.address(ports.serving_tls))?, acceptor))
+    };
+    let serving_tls = settings.tls.as_ref().map(serving_tls).transpose()?;
+    let mut sockets = Sockets::serving(open("main", ports.address(ports.serving))?);
+    (sockets.admin, sockets.autometric, sockets.lease) = (Some(admin), Some(autometric), lease);
+    (sockets.user_metrics, sockets.serving_tls) = (user_metrics, serving_tls);
     Ok(sockets)
 }
 

@@ -9,13 +9,27 @@ use std::time::Duration;
 /// An idle connection is closed, not used, beyond this.
 pub const IDLE_MAX: Duration = Duration::from_secs(90);
 /// A request that cannot be sent twice uses a connection idle for no longer
-/// than this while nothing has been learned: servers commonly close idle ones
-/// after two seconds and more.
-const UNREPEATABLE_MAX: Duration = Duration::from_secs(1);
+/// than this while nothing has been learned. What it does not use stays idle
+/// meanwhile, and shows how long they live.
+const UNPROVEN_MAX: Duration = Duration::from_millis(150);
+/// The same where a loss is taken for a longer reuse: servers commonly close
+/// idle ones after two seconds and more.
+const UNPROVEN_MAX_TRUSTING: Duration = Duration::from_secs(1);
 /// A connection closed sooner says little: its server may be ending. Only as
 /// many in a row as [`DOUBTFUL_MAX`] say that it does so always.
 const DOUBTFUL: Duration = Duration::from_millis(100);
 const DOUBTFUL_MAX: u8 = 3;
+
+/// What is lost if a connection is closed at the moment of its use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stake {
+    /// Nothing: the request may be sent twice.
+    Nothing,
+    /// The request.
+    Request,
+    /// The request, and that is accepted for a longer reuse.
+    Accepted,
+}
 
 /// What is known of one server.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,11 +72,12 @@ impl IdleLimit {
     }
 
     /// For how long a connection may have lain idle to be used once more.
-    pub fn reuse_max(&self, repeatable: bool) -> Duration {
-        match self.shortest {
-            Some(shortest) => (shortest * 3 / 4).min(IDLE_MAX),
-            None if repeatable => IDLE_MAX,
-            None => (self.kept * 3 / 4).max(UNREPEATABLE_MAX),
+    pub fn reuse_max(&self, stake: Stake) -> Duration {
+        match (self.shortest, stake) {
+            (Some(shortest), _) => (shortest * 3 / 4).min(IDLE_MAX),
+            (None, Stake::Nothing) => IDLE_MAX,
+            (None, Stake::Request) => (self.kept * 3 / 4).max(UNPROVEN_MAX),
+            (None, Stake::Accepted) => (self.kept * 3 / 4).max(UNPROVEN_MAX_TRUSTING),
         }
     }
 }
@@ -78,30 +93,31 @@ mod tests {
     #[test]
     fn connections_are_used_for_three_quarters_of_the_shortest_life_seen() {
         let mut limit = IdleLimit::default();
-        assert_eq!((limit.reuse_max(true), limit.reuse_max(false)), (IDLE_MAX, UNREPEATABLE_MAX));
+        assert_eq!((limit.reuse_max(Stake::Nothing), limit.reuse_max(Stake::Request)), (IDLE_MAX, UNPROVEN_MAX));
         limit.closed_after(ms(5000));
-        assert_eq!((limit.reuse_max(true), limit.reuse_max(false)), (ms(3750), ms(3750)));
+        assert_eq!((limit.reuse_max(Stake::Nothing), limit.reuse_max(Stake::Request)), (ms(3750), ms(3750)));
         limit.closed_after(ms(200));
         limit.closed_after(ms(400));
-        assert_eq!(limit.reuse_max(true), ms(150));
+        assert_eq!(limit.reuse_max(Stake::Nothing), ms(150));
         limit.forget();
-        assert_eq!(limit.reuse_max(true), IDLE_MAX);
+        assert_eq!(limit.reuse_max(Stake::Nothing), IDLE_MAX);
         limit.hint(Duration::from_secs(1_000_000));
-        assert_eq!(limit.reuse_max(true), IDLE_MAX);
+        assert_eq!(limit.reuse_max(Stake::Nothing), IDLE_MAX);
     }
 
     #[test]
     fn what_cannot_be_sent_twice_waits_for_longer_once_that_has_been_seen_to_work() {
         let mut limit = IdleLimit::default();
         limit.worked_after(ms(190));
-        assert_eq!(limit.reuse_max(false), UNREPEATABLE_MAX);
+        assert_eq!(limit.reuse_max(Stake::Request), UNPROVEN_MAX);
+        assert_eq!(limit.reuse_max(Stake::Accepted), UNPROVEN_MAX_TRUSTING);
         limit.worked_after(ms(4000));
         limit.worked_after(ms(10));
-        assert_eq!(limit.reuse_max(false), ms(3000));
+        assert_eq!(limit.reuse_max(Stake::Request), ms(3000));
         limit.closed_after(ms(2000));
-        assert_eq!(limit.reuse_max(false), ms(1500));
+        assert_eq!(limit.reuse_max(Stake::Request), ms(1500));
         limit.forget();
-        assert_eq!(limit.reuse_max(false), UNREPEATABLE_MAX);
+        assert_eq!(limit.reuse_max(Stake::Request), UNPROVEN_MAX);
     }
 
     #[test]
@@ -112,8 +128,8 @@ mod tests {
         limit.worked_after(ms(150));
         limit.closed_after(ms(3));
         limit.closed_after(ms(4));
-        assert_eq!(limit.reuse_max(true), IDLE_MAX);
+        assert_eq!(limit.reuse_max(Stake::Nothing), IDLE_MAX);
         limit.closed_after(ms(8));
-        assert_eq!(limit.reuse_max(true), ms(6));
+        assert_eq!(limit.reuse_max(Stake::Nothing), ms(6));
     }
 }

@@ -7,7 +7,7 @@ use crate::body::Body;
 use crate::fds::Taken;
 use crate::h1::{self, Break, Connection, Interim, Options, Outgoing};
 use crate::headers;
-use crate::idle::{IDLE_MAX, IdleLimit};
+use crate::idle::{IDLE_MAX, IdleLimit, Stake};
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use parking_lot::Mutex;
@@ -99,7 +99,7 @@ impl Http1 {
         let mut hold = std::mem::take(&mut trip.hold);
         let mut again = !trip.patience.is_zero();
         loop {
-            let (connection, fd, reused) = match self.take(address, trip.repeatable) {
+            let (connection, fd, reused) = match self.take(address, trip.stake()) {
                 Some(idle) => (idle.connection, idle.fd, Some(idle.since)),
                 None => {
                     let Made { stream, fd } = match self.connector.connect(address, trip.patience).await {
@@ -151,7 +151,7 @@ impl Http1 {
         }
     }
 
-    fn take(&self, address: SocketAddr, repeatable: bool) -> Option<Idle> {
+    fn take(&self, address: SocketAddr, stake: Stake) -> Option<Idle> {
         let mut servers = self.servers.lock();
         let server = servers.by_address.get_mut(&address)?;
         let now = Instant::now();
@@ -161,13 +161,16 @@ impl Http1 {
                 server.limit.closed_after(age);
                 continue;
             }
-            if age > server.limit.reuse_max(repeatable) {
-                // All below it have lain idle for longer: none is of use for
-                // this request, and none at all if it were of no use for any.
-                if age <= server.limit.reuse_max(true) {
-                    server.limit.worked_after(age);
-                    server.idle.push(idle);
-                }
+            if age > server.limit.reuse_max(Stake::Nothing) {
+                // All below it have lain idle for longer: none is of use.
+                return None;
+            }
+            // The oldest that is open still shows how long they are kept.
+            let oldest = server.idle.first().filter(|oldest| !oldest.connection.is_stale());
+            let kept = oldest.map_or(age, |oldest| now.saturating_duration_since(oldest.since));
+            server.limit.worked_after(kept);
+            if age > server.limit.reuse_max(stake) {
+                server.idle.push(idle);
                 return None;
             }
             return Some(idle);

@@ -14,6 +14,7 @@ pub use received::Received;
 use crate::body::Body;
 use crate::fds::Budget;
 use crate::h1::{Break, Hold, Interim};
+use crate::idle::Stake;
 use crate::reason::Reason;
 use crate::wheel::Wheel;
 use connect::Connector;
@@ -30,6 +31,9 @@ use tokio::time::Instant;
 pub struct Trip {
     /// Sending it twice does no harm, and its body is empty.
     pub repeatable: bool,
+    /// If it does harm: a connection is used again sooner than its server is
+    /// known to keep it, as the reference does. Now and then a request is lost.
+    pub trusting: bool,
     /// How long a server that refuses connections is tried again; with it, a
     /// repeatable request is sent once more if its server has ended meanwhile.
     pub patience: Duration,
@@ -45,6 +49,14 @@ pub struct Trip {
 }
 
 impl Trip {
+    fn stake(&self) -> Stake {
+        match (self.repeatable, self.trusting) {
+            (true, _) => Stake::Nothing,
+            (false, false) => Stake::Request,
+            (false, true) => Stake::Accepted,
+        }
+    }
+
     fn note_connected(&self) {
         if let Some(place) = &self.connected {
             let _ = place.set(Instant::now());
