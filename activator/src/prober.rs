@@ -24,9 +24,10 @@ use policy::backends::{Backends, Destination};
 use policy::compat::Compat;
 use policy::eject::{self, Sign};
 use policy::endpoints::{Listed, Place, Seat};
+use policy::mesh::MeshMode;
 use policy::moment::Moment;
 use policy::names::private_service;
-use policy::probing::{Answer, Mesh, Probe, Settings, Subject, Watch};
+use policy::probing::{Answer, Probe, Settings, Subject, Watch};
 use policy::revision::RevisionId;
 use policy::world::{PodName, PodPhase, RevisionView};
 use std::collections::BTreeSet;
@@ -218,7 +219,7 @@ impl Prober {
             };
             turn.probes.extend(state.watch.next_probe(now).map(|probe| (probe, leave)));
         }
-        if self.compat == Compat::Better && self.settings.mesh == Mesh::Disabled {
+        if self.compat == Compat::Better && self.settings.mesh == MeshMode::Disabled {
             self.meet(&mut state, &mut turn, spare);
         }
         let leaves = state.seat.leaves_at().filter(|at| *at > now);

@@ -6,7 +6,7 @@ use autoscaler::forward::{Owner, Owners};
 use autoscaler::stat_server::Limits;
 use plumbing::env::Env;
 use policy::compat::Compat;
-use policy::scrape::way::MeshMode;
+use policy::mesh::MeshMode;
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use activator::Cluster;
 use policy::compat::Compat;
-use policy::probing::Mesh;
+use policy::mesh::MeshMode;
 use policy::revision::RevisionId;
 use policy::world::{Path, Pod, PodPhase, RevisionView, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -285,7 +285,8 @@ async fn a_pod_that_stops_answering_leaves_and_its_share_goes_to_those_that_do()
 
 #[tokio::test]
 async fn pods_that_a_mesh_keeps_are_used_behind_their_one_address() {
-    for (compat, mesh) in [(Compat::Better, Mesh::Auto), (Compat::Strict, Mesh::Auto), (Compat::Better, Mesh::Enabled)]
+    for (compat, mesh) in
+        [(Compat::Better, MeshMode::Auto), (Compat::Strict, MeshMode::Auto), (Compat::Better, MeshMode::Enabled)]
     {
         // For all three pods; each could take two, and half of that is ours.
         let service = Stock::start(QUICK * 4).await;
@@ -330,7 +331,7 @@ async fn when_pods_can_be_reached_again_their_one_address_is_left() {
 async fn without_a_mesh_ready_pods_get_work_unasked_and_ours_become_everybodys() {
     let (mut benches, mut gates, mut pods) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..2 {
-        let mut bench = activator(number, 1, |cluster| cluster.probing.mesh = Mesh::Disabled, Compat::Better).await;
+        let mut bench = activator(number, 1, |cluster| cluster.probing.mesh = MeshMode::Disabled, Compat::Better).await;
         bench.network.activators = addresses(0..2);
         benches.push(bench);
         let gate = Gate::default();

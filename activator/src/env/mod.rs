@@ -17,7 +17,8 @@ use plumbing::telemetry::Format;
 use plumbing::tls;
 use plumbing::trust::{Ranges, Trust};
 use policy::compat::Compat;
-use policy::probing::{self, Mesh};
+use policy::mesh::MeshMode;
+use policy::probing;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -186,9 +187,9 @@ fn probing(env: &mut Env) -> probing::Settings {
     }
 }
 
-fn mesh(text: &str) -> Result<Mesh, String> {
+fn mesh(text: &str) -> Result<MeshMode, String> {
     match text {
-        "auto" | "enabled" | "disabled" => Ok(Mesh::from_setting(text)),
+        "auto" | "enabled" | "disabled" => Ok(MeshMode::from_setting(text)),
         _ => Err(format!("`{text}` is neither `auto` nor `enabled` nor `disabled`")),
     }
 }

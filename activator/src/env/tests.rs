@@ -119,7 +119,7 @@ fn our_own_settings_are_read() {
     let mut cluster = Cluster::new("c.example", "10.0.0.7");
     let (every, answer_max) = (Duration::from_secs(1), Duration::from_secs(2));
     cluster.probing =
-        probing::Settings { mesh: Mesh::Enabled, passthrough: true, every, answer_max, ..cluster.probing };
+        probing::Settings { mesh: MeshMode::Enabled, passthrough: true, every, answer_max, ..cluster.probing };
     assert_eq!(settings.config.cluster, Some(cluster));
     assert_eq!((settings.config.held_per_revision_max, settings.config.wait_max.as_secs()), (5, 7));
     assert_eq!((settings.config.held_bytes_max, settings.config.charge_wait), (70_000, true));

@@ -1,12 +1,9 @@
 //! Who owns which bucket of revisions.
 
+use policy::own;
 use policy::revision::RevisionId;
-use policy::subset;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How the hosts of buckets begin.
-const BUCKET: &str = "autoscaler-bucket";
 
 /// The owner of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +33,8 @@ impl Owners {
         if self.buckets.len() < 2 {
             return self.buckets.keys().next();
         }
-        let key = revision.to_string();
-        let chosen = subset::choose(self.buckets.keys().map(|bucket| &**bucket), &key, 1);
-        let (bucket, _) = self.buckets.get_key_value(*chosen.first()?)?;
-        Some(bucket)
+        let bucket = own::bucket_of(revision, self.buckets.keys().map(|bucket| &**bucket))?;
+        self.buckets.get_key_value(bucket).map(|(bucket, _)| bucket)
     }
 
     /// Who owns a bucket; `None` = nobody does.
@@ -55,8 +50,8 @@ impl Owners {
     /// True for the host of a bucket that is not this replica's: what stands
     /// before its first dot names the bucket.
     pub(crate) fn is_for_another(&self, host: &str) -> bool {
-        let bucket = host.split_once('.').map_or(host, |(bucket, _)| bucket);
-        host.starts_with(BUCKET) && !self.buckets.is_empty() && self.of(bucket) != Some(&Owner::Here)
+        let bucket = own::bucket_in_host(host).filter(|_| !self.buckets.is_empty());
+        bucket.is_some_and(|bucket| self.of(bucket) != Some(&Owner::Here))
     }
 }
 

@@ -12,7 +12,7 @@
 //! | one second of load | [`stat`], [`timeline`] |
 //! | who may go to which pod | [`admit`], [`pick`], [`eject`], over [`list`] |
 //! | which pods are an activator's | [`endpoints`], [`backends`], [`assign`] |
-//! | which pods of a revision answer | [`probing`] |
+//! | which pods of a revision answer | [`probing`], by [`mesh`] |
 //! | which activators serve a revision | [`subset`], [`names`] |
 //! | how long a wake-up takes | [`wake`] |
 //! | which autoscaler works for a revision | [`own`] |
@@ -40,6 +40,7 @@ pub mod forward;
 pub mod limit;
 pub mod list;
 mod md5;
+pub mod mesh;
 pub mod moment;
 pub mod names;
 pub mod own;

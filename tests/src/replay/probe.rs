@@ -5,8 +5,9 @@ use super::row::{Verdict, at, differs, list, located, part, parts, same};
 use policy::backends::{Backends, Destination};
 use policy::compat::Compat;
 use policy::endpoints::Listed;
+use policy::mesh::MeshMode;
 use policy::moment::Moment;
-use policy::probing::{Answer, Mesh, Settings, Watch};
+use policy::probing::{Answer, Settings, Watch};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ const STEP_MILLIS: i64 = 200;
 pub(super) fn judge(row: &Value, mode: Compat) -> Verdict {
     let mesh: String = part(&row["mesh_mode"])?;
     let settings = Settings {
-        mesh: Mesh::from_setting(&mesh),
+        mesh: MeshMode::from_setting(&mesh),
         passthrough: part(&row["passthrough_lb"])?,
         trust_probe: part(&row["trust_probe_before_k8s_ready"])?,
         ..Settings::default()

@@ -18,7 +18,7 @@ pub use autoscaler::{
 };
 pub use deployment::progress_deadline;
 pub use election::ElectionConfig;
-pub use network::{MeshConfig, MeshMode};
+pub use network::MeshConfig;
 
 use std::collections::BTreeMap;
 

@@ -5,18 +5,7 @@ use super::ConfigFault;
 use super::Data;
 use super::map::read;
 use crate::knative::text::boolean;
-
-/// Whether a mesh stands between us and pods (`mesh-compatibility-mode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MeshMode {
-    /// Find out.
-    #[default]
-    Auto,
-    /// Yes: ask services only.
-    Enabled,
-    /// No: ask pods only.
-    Disabled,
-}
+use policy::mesh::MeshMode;
 
 /// How pods can be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,11 +22,7 @@ impl MeshConfig {
     /// # Errors
     /// When `enable-mesh-pod-addressability` does not read.
     pub fn parse(data: &Data) -> Result<MeshConfig, ConfigFault> {
-        let mode = match data.get("mesh-compatibility-mode").map(|mode| mode.to_ascii_lowercase()).as_deref() {
-            Some("enabled") => MeshMode::Enabled,
-            Some("disabled") => MeshMode::Disabled,
-            _ => MeshMode::Auto,
-        };
+        let mode = data.get("mesh-compatibility-mode").map_or(MeshMode::Auto, |mode| MeshMode::from_setting(mode));
         let pod_addressability = read(data, "enable-mesh-pod-addressability", false, boolean)?;
         Ok(MeshConfig { mode, pod_addressability })
     }

@@ -23,6 +23,7 @@ mod singly;
 use crate::backends::{Backends, Destination};
 use crate::compat::Compat;
 use crate::endpoints::Listed;
+use crate::mesh::MeshMode;
 use crate::moment::Moment;
 pub use pace::step;
 use rounds::Rounds;
@@ -30,34 +31,11 @@ use singly::Singly;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Whether a mesh may be between (`mesh-compatibility-mode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mesh {
-    /// Found out: pods are asked, and their cluster IP if none can be reached.
-    #[default]
-    Auto,
-    /// There is none: pods that Kubernetes holds for ready need not be asked.
-    Disabled,
-    /// There is one: only the cluster IP is used.
-    Enabled,
-}
-
-impl Mesh {
-    /// From the text of the setting; what it does not know means `auto`.
-    pub fn from_setting(text: &str) -> Mesh {
-        match text.to_ascii_lowercase().as_str() {
-            "enabled" => Mesh::Enabled,
-            "disabled" => Mesh::Disabled,
-            _ => Mesh::Auto,
-        }
-    }
-}
-
 /// How pods of a revision are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether a mesh may be between.
-    pub mesh: Mesh,
+    pub mesh: MeshMode,
     /// The mesh routes to single pods (`enable-mesh-pod-addressability`): the
     /// cluster IP is never used.
     pub passthrough: bool,
@@ -75,7 +53,7 @@ impl Default for Settings {
     /// The reference's.
     fn default() -> Settings {
         Settings {
-            mesh: Mesh::Auto,
+            mesh: MeshMode::Auto,
             passthrough: false,
             trust_probe: true,
             every: Duration::from_millis(200),

@@ -5,9 +5,10 @@
 //! told of again with each tick.
 
 use super::asking::Asking;
-use super::{Answer, Mesh, ProbeId, Settings, Subject};
+use super::{Answer, ProbeId, Settings, Subject};
 use crate::backends::{Backends, Destination};
 use crate::endpoints::Listed;
+use crate::mesh::MeshMode;
 use crate::moment::Moment;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -112,7 +113,7 @@ impl Rounds {
             self.cluster_ip_healthy = false;
             self.healthy.clear();
             self.update = Some(Backends::default());
-        } else if self.pods_addressable && self.settings.mesh != Mesh::Enabled {
+        } else if self.pods_addressable && self.settings.mesh != MeshMode::Enabled {
             self.ask_pods(now);
         } else {
             self.try_cluster_ip(now);
@@ -151,7 +152,7 @@ impl Rounds {
         let mut round = Round { healthy: self.healthy.clone(), not_mesh: false, lost_some: !lost.is_empty() };
         let all = self.current.all();
         if self.healthy != all {
-            if self.settings.mesh == Mesh::Disabled {
+            if self.settings.mesh == MeshMode::Disabled {
                 round.healthy.extend(self.current.ready.iter().cloned());
             }
             for pod in all.difference(&round.healthy) {
@@ -180,7 +181,7 @@ impl Rounds {
     }
 
     fn try_cluster_ip(&mut self, now: Moment) {
-        let never = self.settings.passthrough || self.settings.mesh == Mesh::Disabled;
+        let never = self.settings.passthrough || self.settings.mesh == MeshMode::Disabled;
         match self.service.clone() {
             Some(address) if !never && self.cluster_ip_healthy => {
                 self.tell_cluster_ip(address);

@@ -16,9 +16,10 @@
 
 use super::asking::Asking;
 use super::pace::step_in_crowd;
-use super::{Answer, Mesh, ProbeId, Settings, Subject};
+use super::{Answer, ProbeId, Settings, Subject};
 use crate::backends::{Backends, Destination};
 use crate::endpoints::Listed;
+use crate::mesh::MeshMode;
 use crate::moment::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -96,7 +97,7 @@ impl Singly {
         let all = listed.all();
         self.pods.retain(|name, _| all.contains(name));
         self.cluster_ip.leaving.retain(|name| all.contains(name));
-        let trusted = self.settings.mesh == Mesh::Disabled;
+        let trusted = self.settings.mesh == MeshMode::Disabled;
         let asks = self.asks_pods();
         for name in all {
             let ready = listed.ready.contains(&name);
@@ -328,7 +329,7 @@ impl Singly {
 
     /// Pods can be asked one by one.
     fn may_ask_pods(&self) -> bool {
-        self.settings.mesh != Mesh::Enabled || self.settings.passthrough
+        self.settings.mesh != MeshMode::Enabled || self.settings.passthrough
     }
 
     /// Pods are asked one by one, each of them.
@@ -342,9 +343,9 @@ impl Singly {
             return false;
         }
         match self.settings.mesh {
-            Mesh::Enabled => true,
-            Mesh::Disabled => false,
-            Mesh::Auto => {
+            MeshMode::Enabled => true,
+            MeshMode::Disabled => false,
+            MeshMode::Auto => {
                 let direct = |pod: &Pod| matches!(pod.last, Some(Answer::Passed | Answer::Unready | Answer::Odd));
                 // All that Kubernetes holds for ready have been asked.
                 let ready = || self.pods.values().filter(|pod| pod.ready);

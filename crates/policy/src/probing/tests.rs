@@ -1,5 +1,6 @@
 use super::singly::{PROBES_MAX, RETRY_PODS_EVERY};
 use super::*;
+use crate::mesh::MeshMode;
 
 const SERVICE: &str = "172.16.0.9:80";
 
@@ -29,7 +30,7 @@ fn watch(settings: Settings, compat: Compat) -> Watch {
     watch
 }
 
-fn with(mesh: Mesh) -> Settings {
+fn with(mesh: MeshMode) -> Settings {
     Settings { mesh, ..Settings::default() }
 }
 
@@ -56,8 +57,8 @@ fn run(watch: &mut Watch, until: Moment, of: impl Fn(&str) -> Answer + Copy) -> 
 
 #[test]
 fn the_setting_is_read_in_any_case() {
-    let read = ["Enabled", "DISABLED", "auto", "odd", ""].map(Mesh::from_setting);
-    assert_eq!(read, [Mesh::Enabled, Mesh::Disabled, Mesh::Auto, Mesh::Auto, Mesh::Auto]);
+    let read = ["Enabled", "DISABLED", "auto", "odd", ""].map(MeshMode::from_setting);
+    assert_eq!(read, [MeshMode::Enabled, MeshMode::Disabled, MeshMode::Auto, MeshMode::Auto, MeshMode::Auto]);
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn a_doubted_pod_is_out_until_it_passes() {
 
 #[test]
 fn a_doubted_cluster_ip_is_asked_again() {
-    let mut watch = watch(with(Mesh::Enabled), Compat::Better);
+    let mut watch = watch(with(MeshMode::Enabled), Compat::Better);
     watch.endpoints(listed(&["a"], &[]), ms(0));
     assert_eq!(answer(&mut watch, ms(0), |_| Answer::Passed), [SERVICE]);
     assert_eq!((watch.update(), watch.wake_at()), (by_service(&["a"]), None));
@@ -332,7 +333,7 @@ fn a_doubted_cluster_ip_is_asked_again() {
 #[test]
 fn without_a_mesh_ready_pods_are_not_asked_and_the_cluster_ip_never() {
     for compat in [Compat::Strict, Compat::Better] {
-        let mut watch = watch(with(Mesh::Disabled), compat);
+        let mut watch = watch(with(MeshMode::Disabled), compat);
         watch.endpoints(listed(&["a"], &["b"]), ms(0));
         assert_eq!(answer(&mut watch, ms(0), |_| Answer::Failed), ["b"]);
         assert_eq!(watch.update(), pods(&["a"]));
@@ -344,7 +345,7 @@ fn without_a_mesh_ready_pods_are_not_asked_and_the_cluster_ip_never() {
 
 #[test]
 fn with_a_mesh_to_single_pods_they_are_asked_whatever_the_mode() {
-    let settings = Settings { passthrough: true, ..with(Mesh::Enabled) };
+    let settings = Settings { passthrough: true, ..with(MeshMode::Enabled) };
     for (compat, asked) in [(Compat::Strict, vec![]), (Compat::Better, vec!["a"])] {
         let mut watch = watch(settings, compat);
         watch.endpoints(listed(&["a"], &[]), ms(0));
@@ -368,7 +369,7 @@ fn without_endpoints_the_pods_stay_or_go() {
 
 #[test]
 fn another_private_service_is_asked_anew() {
-    let mut watch = watch(with(Mesh::Enabled), Compat::Better);
+    let mut watch = watch(with(MeshMode::Enabled), Compat::Better);
     watch.endpoints(listed(&["a"], &[]), ms(0));
     answer(&mut watch, ms(0), |_| Answer::Passed);
     watch.update();
@@ -389,7 +390,7 @@ fn whatever_happens_those_that_pass_get_requests_in_the_end() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) % below
         };
-        let mesh = [Mesh::Auto, Mesh::Disabled][draw(2) as usize];
+        let mesh = [MeshMode::Auto, MeshMode::Disabled][draw(2) as usize];
         let settings = Settings { mesh, trust_probe: draw(2) == 0, ..Settings::default() };
         let compat = [Compat::Strict, Compat::Better][draw(2) as usize];
         let mut watch = watch(settings, compat);

@@ -1,7 +1,8 @@
 use super::news::{News, Told};
 use super::pushers::{FRESH, Pushers};
-use super::way::{MeshMode, Way};
+use super::way::Way;
 use super::*;
+use crate::mesh::MeshMode;
 
 const WINDOW: Duration = Duration::from_secs(60);
 const NOW: Moment = Moment::from_unix_millis(1_000_000);

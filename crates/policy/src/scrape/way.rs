@@ -1,31 +1,7 @@
 //! Pod by pod, or through the service: `mesh-compatibility-mode`.
 
 use super::ScrapeError;
-
-/// `mesh-compatibility-mode` of config-network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MeshMode {
-    /// Pods, until they turn out to be hidden.
-    #[default]
-    Auto,
-    /// Through the service.
-    Enabled,
-    /// Pods, whatever they answer.
-    Disabled,
-}
-
-impl std::str::FromStr for MeshMode {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<MeshMode, &'static str> {
-        match text.to_ascii_lowercase().as_str() {
-            "auto" => Ok(MeshMode::Auto),
-            "enabled" => Ok(MeshMode::Enabled),
-            "disabled" => Ok(MeshMode::Disabled),
-            _ => Err("auto, enabled or disabled"),
-        }
-    }
-}
+use crate::mesh::MeshMode;
 
 /// How the pods of one revision are reached, and what was learned of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use plumbing::stats;
 use plumbing::trust::Trust;
 use plumbing::worker::{Worker, Workers};
 use policy::compat::Compat;
-use policy::probing::Mesh;
+use policy::mesh::MeshMode;
 use policy::revision::{RevisionId, RevisionSpec, Timeouts};
 use policy::world::{Holding, Network, Path, Pod as PodView, PodPhase, RevisionView, Routes, Snapshot};
 use std::net::SocketAddr;
@@ -236,7 +236,7 @@ fn config(row: &Row, mode: Compat) -> Config {
     let mut cluster = Cluster::new("cluster.local", "127.0.0.1");
     cluster.probing.passthrough = row.passthrough_lb;
     // The recording has the pods' readiness from a stub.
-    cluster.probing.mesh = if mode == Compat::Strict { Mesh::Disabled } else { Mesh::Auto };
+    cluster.probing.mesh = if mode == Compat::Strict { MeshMode::Disabled } else { MeshMode::Auto };
     config.cluster = Some(cluster);
     if row.tracing != "none" {
         let observe = observe::Config { tracing: observe::config::Tracing::Unrecorded, ..observe::Config::default() };
