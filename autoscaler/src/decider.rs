@@ -76,13 +76,16 @@ impl Decider {
         }
     }
 
-    pub(crate) fn follow(&mut self, view: Arc<RevisionView>, now: Moment) {
+    pub(crate) fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
+        if Arc::ptr_eq(view, &self.view) {
+            return;
+        }
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
         }
-        self.collection.set_silence(silence(&view, self.silence));
+        self.collection.set_silence(silence(view, self.silence));
         self.pushers.retain(|name| view.pods.iter().any(|pod| *pod.name == *name));
-        self.view = view;
+        self.view = view.clone();
     }
 
     /// Takes in what a pod or an activator has sent.
@@ -153,6 +156,7 @@ impl Decider {
     /// Decides, and says what to order. The same order again and again is
     /// meant: a lost one heals by the next.
     pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
+        self.collection.release(now);
         let view = self.view.clone();
         let spec = &view.spec;
         let seen = Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
@@ -174,6 +178,11 @@ impl Decider {
         }
         let wanted = self.ordered?;
         Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first: Vec::new() })
+    }
+
+    /// Bytes that it holds, without its history.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Decider>() + self.collection.heap_bytes() + self.pushers.heap_bytes()
     }
 
     fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {

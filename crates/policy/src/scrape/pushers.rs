@@ -31,6 +31,11 @@ impl Pushers {
         self.last.get(pod).is_some_and(|last| now.since(*last) < FRESH)
     }
 
+    /// Bytes held beside its own size, nearly: names are shared.
+    pub fn heap_bytes(&self) -> usize {
+        self.last.len() * size_of::<(PodName, Moment)>() * 2
+    }
+
     /// Forgets pods that are gone.
     pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         self.last.retain(|pod, _| is_there(pod));
