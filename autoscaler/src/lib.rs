@@ -190,7 +190,7 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            decider.record(batch.at, stat, now);
+            decider.record(batch.at, stat, batch.poke, now);
             if decider.is_poked_by(stat.average_concurrency, batch.poke) {
                 orders.extend(decider.evaluate(now));
             }
