@@ -11,6 +11,7 @@ use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
 use policy::moment::Moment;
+use policy::reporters::Reporters;
 use policy::revision::RevisionId;
 use policy::scale::{self, Memory, Observed, Ready};
 use policy::scrape::Outcome;
@@ -32,6 +33,8 @@ pub(crate) struct Decider {
     /// What silence means where pods are asked.
     silence: Silence,
     pushers: Pushers,
+    /// Activators with requests, in case they fall silent.
+    reporters: Reporters,
     /// The second for which the pods that do not push were asked last.
     asked_for: Option<Moment>,
     /// How long rounds of asking took.
@@ -59,6 +62,7 @@ impl Decider {
             collection: Collection::new(&spec.windows, silence(&view, config.silence), config.compat),
             silence: config.silence,
             pushers: Pushers::default(),
+            reporters: Reporters::default(),
             asked_for: None,
             durations: Durations::default(),
             memory: Memory::new(&spec.scale, ready, now, config.compat),
@@ -76,24 +80,33 @@ impl Decider {
         }
     }
 
-    pub(crate) fn follow(&mut self, view: Arc<RevisionView>, now: Moment) {
+    pub(crate) fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
+        if Arc::ptr_eq(view, &self.view) {
+            return;
+        }
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
         }
-        self.collection.set_silence(silence(&view, self.silence));
-        self.pushers.retain(|name| view.pods.iter().any(|pod| *pod.name == *name));
-        self.view = view;
+        self.collection.set_silence(silence(view, self.silence));
+        self.pushers.retain(now, |name| view.pods.iter().any(|pod| *pod.name == *name));
+        self.reporters.retain(|name| view.pods.iter().all(|pod| pod.name != *name));
+        self.view = view.clone();
     }
 
     /// Takes in what a pod or an activator has sent.
-    pub(crate) fn record(&mut self, at: Moment, stat: &Stat, now: Moment) {
+    pub(crate) fn record(&mut self, at: Moment, stat: &Stat, urgent: bool, now: Moment) {
         let pushes = self.pushers.push(&stat.pod_name, now);
-        if pushes || self.view.pods.iter().any(|pod| pod.name == stat.pod_name) {
+        if pushes || self.pushers.know(&stat.pod_name) || self.view.pods.iter().any(|pod| pod.name == stat.pod_name) {
             self.pushers.note(&stat.pod_name, now);
             // Its first, for a second in which it was asked: counted already.
             if !pushes && self.asked_for == Some(at.truncated_to_second()) {
                 return;
             }
+        } else if self.compat == Compat::Better
+            && policy::collect::check(stat).is_ok()
+            && !self.reporters.note(at, stat, urgent)
+        {
+            return;
         }
         self.add(at, stat);
     }
@@ -153,6 +166,10 @@ impl Decider {
     /// Decides, and says what to order. The same order again and again is
     /// meant: a lost one heals by the next.
     pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
+        let collection = &mut self.collection;
+        // What was said makes sense, or it would not be remembered.
+        self.reporters.fill(now, |at, stat| _ = collection.record(at, stat));
+        collection.release(now);
         let view = self.view.clone();
         let spec = &view.spec;
         let seen = Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
@@ -174,6 +191,11 @@ impl Decider {
         }
         let wanted = self.ordered?;
         Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first: Vec::new() })
+    }
+
+    /// Bytes that it holds, without its history.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Decider>() + self.collection.heap_bytes() + self.pushers.heap_bytes() + self.reporters.heap_bytes()
     }
 
     fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {

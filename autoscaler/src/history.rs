@@ -54,6 +54,11 @@ impl History {
         true
     }
 
+    /// Bytes that it holds, beside its own size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.capacity() * size_of::<Record>()
+    }
+
     /// Newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().rev()

@@ -15,19 +15,24 @@
 
 pub mod collect;
 mod decider;
+mod deciders;
 mod exposition;
 pub mod forward;
 mod history;
 pub mod ingest;
 pub mod knative;
 mod metrics;
+mod pace;
 mod rate;
 pub mod stat_server;
 pub mod status;
 
 use collect::Target;
 use decider::Decider;
+use deciders::Deciders;
 use forward::Owners;
+use pace::Pace;
+pub use pace::Tick;
 use parking_lot::Mutex;
 use plumbing::clock;
 use plumbing::shutdown::Shutdown;
@@ -40,9 +45,8 @@ use policy::scrape::Outcome;
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
 use status::RevisionStatus;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 /// Decisions come so long after the beginning of a second where all report as
@@ -52,6 +56,10 @@ const AFTER_REPORTS: Duration = Duration::from_millis(100);
 /// answered looks as if they carried nothing, which a panic window of one or
 /// two seconds takes for the whole truth.
 pub const AFTER_ANSWERS: Duration = Duration::from_millis(500);
+
+/// So many revisions are decided on at a stretch; then stats and pokes that
+/// came meanwhile have their turn.
+const SLICE: usize = 256;
 
 /// An autoscaler's settings.
 #[derive(Clone, Debug)]
@@ -93,7 +101,8 @@ pub struct Links {
 #[derive(Clone)]
 pub struct Autoscaler {
     config: Config,
-    deciders: Arc<Mutex<BTreeMap<RevisionId, Decider>>>,
+    deciders: Arc<Mutex<Deciders>>,
+    pace: Arc<Mutex<Pace>>,
     /// Which revisions are decided on here; all without it.
     owners: Option<watch::Receiver<Arc<Owners>>>,
 }
@@ -101,7 +110,7 @@ pub struct Autoscaler {
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
-        Autoscaler { config, deciders: Arc::default(), owners: None }
+        Autoscaler { config, deciders: Arc::default(), pace: Arc::default(), owners: None }
     }
 
     /// One of several replicas: decides on the revisions of its own buckets.
@@ -113,19 +122,32 @@ impl Autoscaler {
     /// What was decided for each revision, and why.
     pub fn status(&self) -> Vec<RevisionStatus> {
         let now = clock::now();
-        self.deciders.lock().iter().map(|(id, decider)| decider.status(id, now)).collect()
+        self.deciders.lock().sorted().into_iter().map(|(id, decider)| decider.status(id, now)).collect()
     }
 
     /// The reference's metrics of all revisions, as text for Prometheus: long
     /// where there are many, so it is made on a thread that may be held up.
     pub fn exposition(&self) -> String {
-        let rows: Vec<_> = self.deciders.lock().iter().map(|(id, decider)| exposition::Row::of(id, decider)).collect();
+        let row = |(id, decider): (&RevisionId, &Decider)| exposition::Row::of(id, decider);
+        let rows: Vec<_> = self.deciders.lock().sorted().into_iter().map(row).collect();
         exposition::text(&rows)
+    }
+
+    /// The last round of decisions over all revisions.
+    pub fn last_tick(&self) -> Tick {
+        self.pace.lock().last()
+    }
+
+    /// Bytes that are held of all revisions together, without what the
+    /// platform knows of them: of their histories, and of everything else.
+    pub fn bytes(&self) -> (usize, usize) {
+        let sum = |(history, rest), decider: &Decider| (history + decider.history.bytes(), rest + decider.bytes());
+        self.deciders.lock().iter().fold((0, 0), sum)
     }
 
     /// Whose pods are to be asked for their load.
     fn targets(&self, now: Moment) -> Vec<Target> {
-        self.deciders.lock().values().filter_map(|decider| decider.target(now)).collect()
+        self.deciders.lock().iter().filter_map(|decider| decider.target(now)).collect()
     }
 
     /// Takes in what a revision's pods answered. `conclude` is told which of
@@ -146,24 +168,19 @@ impl Autoscaler {
     }
 
     /// Follows the platform: deciders for what is there, none for what is gone.
-    fn follow(&self, snapshot: &Snapshot) -> Vec<Order> {
+    /// New ones are due at once: until the first decision nothing is wanted.
+    fn follow(&self, snapshot: &Snapshot) {
         let now = clock::now();
         let owners = self.owners.as_ref().map(|owners| owners.borrow().clone());
         let is_here = |id: &RevisionId| owners.as_ref().is_none_or(|owners| owners.are_here(id));
         let mut deciders = self.deciders.lock();
-        deciders.retain(|id, _| snapshot.revisions.contains_key(id) && is_here(id));
-        let mut orders = Vec::new();
+        deciders.retain(|id| snapshot.revisions.contains_key(id) && is_here(id));
         for (id, view) in snapshot.revisions.iter().filter(|(id, _)| is_here(id)) {
-            if let Some(decider) = deciders.get_mut(id) {
-                decider.follow(view.clone(), now);
-                continue;
+            match deciders.get_mut(id) {
+                Some(decider) => decider.follow(view, now),
+                None => deciders.insert(id.clone(), Decider::new(id.clone(), view.clone(), &self.config, now)),
             }
-            let mut decider = Decider::new(id.clone(), view.clone(), &self.config, now);
-            // Not at the next tick: until the first decision nothing is wanted.
-            orders.extend(decider.evaluate(now));
-            deciders.insert(id.clone(), decider);
         }
-        orders
     }
 
     /// Takes stats in; decides at once where they ask for it.
@@ -173,7 +190,7 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            decider.record(batch.at, stat, now);
+            decider.record(batch.at, stat, batch.poke, now);
             if decider.is_poked_by(stat.average_concurrency, batch.poke) {
                 orders.extend(decider.evaluate(now));
             }
@@ -181,9 +198,42 @@ impl Autoscaler {
         orders
     }
 
-    fn tick(&self) -> Vec<Order> {
+    /// All are due. If the last round is not over yet it goes on instead.
+    fn tick(&self) {
+        if self.deciders.lock().begin() {
+            self.pace.lock().begin();
+        }
+    }
+
+    fn are_due(&self) -> bool {
+        self.deciders.lock().are_due()
+    }
+
+    /// An order found no room: its revision is decided on again when there is.
+    fn again(&self, revision: &RevisionId) {
+        self.deciders.lock().again(revision);
+    }
+
+    /// Decides on the next ones that are due, as many as may be ordered for.
+    fn decide(&self, room: mpsc::PermitIterator<'_, Order>) {
+        let began = Instant::now();
         let now = clock::now();
-        self.deciders.lock().values_mut().filter_map(|decider| decider.evaluate(now)).collect()
+        let mut deciders = self.deciders.lock();
+        let mut revisions = 0;
+        for place in room {
+            let Some(decider) = deciders.next() else { break };
+            revisions += 1;
+            if let Some(order) = decider.evaluate(now) {
+                place.send(order);
+            }
+        }
+        let over = !deciders.are_due();
+        drop(deciders);
+        let mut pace = self.pace.lock();
+        pace.slice(revisions, began.elapsed());
+        if over {
+            pace.end();
+        }
     }
 }
 
@@ -192,33 +242,38 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
     let Links { mut world, orders, mut stats } = links;
     let mut owners = autoscaler.owners.clone();
     let mut ticks = clock::ticks(autoscaler.config.tick, autoscaler.config.after_reports);
+    let slice = SLICE.min(orders.max_capacity());
     world.mark_changed();
     loop {
-        let decided = tokio::select! {
+        tokio::select! {
             changed = world.changed() => {
                 if changed.is_err() {
                     return;
                 }
                 let snapshot = world.borrow_and_update().clone();
-                autoscaler.follow(&snapshot)
+                autoscaler.follow(&snapshot);
             }
             () = changed(&mut owners) => {
                 let snapshot = world.borrow().clone();
-                autoscaler.follow(&snapshot)
+                autoscaler.follow(&snapshot);
             }
-            batch = stats.next() => match batch {
-                Some(batch) => autoscaler.ingest(&batch),
-                None => return,
-            },
+            batch = stats.next() => {
+                let Some(batch) = batch else { return };
+                for order in autoscaler.ingest(&batch) {
+                    if let Err(error) = orders.try_send(order) {
+                        let (mpsc::error::TrySendError::Full(order) | mpsc::error::TrySendError::Closed(order)) = error;
+                        autoscaler.again(&order.revision);
+                    }
+                }
+            }
             _ = ticks.tick() => autoscaler.tick(),
-            () = shutdown.stopping() => return,
-        };
-        for order in decided {
-            // A full channel means a platform that stands still; the same
-            // order comes again with the next tick.
-            if let Err(error) = orders.try_send(order) {
-                tracing::warn!(%error, "an order could not be given");
+            // While the platform takes no orders there is no use in deciding;
+            // stats are taken in all the same.
+            room = orders.reserve_many(slice), if autoscaler.are_due() => {
+                let Ok(room) = room else { return };
+                autoscaler.decide(room);
             }
+            () = shutdown.stopping() => return,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The autoscaler's metric names, and their handles made once a revision.
 
-use metrics::{Counter, Gauge, counter, gauge};
+use metrics::{Counter, Gauge, SharedString, counter, gauge};
 use policy::collect::Dropped;
 use policy::revision::RevisionId;
 use policy::scale::Decision;
 use policy::zero::ZeroVerdict;
+use std::sync::Arc;
 
 /// Pods wished for by the decision, before bounds.
 pub(crate) const DESIRED: &str = "zeroscale_autoscaler_desired_pods";
@@ -44,7 +45,10 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(id: &RevisionId) -> Metrics {
-        let of = |name: &'static str| gauge!(name, "revision" => id.to_string());
+        // One text for all series of a revision.
+        let text: Arc<str> = id.to_string().into();
+        let revision = || SharedString::from(text.clone());
+        let of = |name: &'static str| gauge!(name, "revision" => revision());
         Metrics {
             desired: of(DESIRED),
             wanted: of(WANTED),
@@ -53,7 +57,7 @@ impl Metrics {
             panic: of(PANIC),
             panic_mode: of(PANIC_MODE),
             excess_burst: of(EXCESS_BURST),
-            decisions: counter!(DECISIONS, "revision" => id.to_string()),
+            decisions: counter!(DECISIONS, "revision" => revision()),
         }
     }
 

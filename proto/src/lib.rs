@@ -5,12 +5,14 @@
 //! | stats, from sidecars and activators to the autoscaler | [`stats`] |
 //! | the call by which sidecars push stats | [`push`] |
 //! | the stream by which activators report them | [`report`] |
+//! | stats, read without copies | [`borrowed`] |
 //! | the health check of gRPC servers | [`health`] |
 //!
 //! The structs are written by hand, since a compiler for protocol files is a
 //! heavy thing to need for nine messages. Field numbers are the wire contract:
 //! never change one, never use one again.
 
+pub mod borrowed;
 pub mod health;
 pub mod push;
 pub mod report;
@@ -29,6 +31,9 @@ pub enum Malformed {
         /// What is taken.
         most: usize,
     },
+    /// Shorter than it says of itself.
+    #[error("it ends in the middle of a field")]
+    CutOff,
     /// Not in the format.
     #[error("{0}")]
     Format(#[from] prost::DecodeError),

@@ -21,6 +21,7 @@ pub mod scraped;
 pub mod sidecar;
 pub mod simulation;
 pub mod soak;
+pub mod stat_load;
 pub mod stock;
 pub mod testapp;
 pub mod wake_signal;

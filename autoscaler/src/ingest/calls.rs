@@ -1,5 +1,6 @@
 //! The two calls by which stats come.
 
+use super::codec::{Came, Form, StatCodec};
 use super::{Kind, Place, Shared, refused};
 use crate::rate::Rate;
 use http::Request;
@@ -7,9 +8,9 @@ use hyper::body::Incoming;
 use plumbing::clock;
 use plumbing::shutdown::Shutdown;
 use policy::stat::StatBatch;
+use proto::borrowed::Head;
 use proto::push::{PUSH, PushReply};
-use proto::report::{Batch, REPORT, Receipt};
-use proto::stats::WireStatMessages;
+use proto::report::{REPORT, Receipt};
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use std::time::Duration;
 use tokio_stream::Stream;
 use tonic::server::{Grpc, StreamingService, UnaryService};
 use tonic::{Response, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 /// Older than this, a batch says nothing about any window.
 const AGE_MAX: Duration = Duration::from_secs(3600);
@@ -36,11 +36,11 @@ impl Caller {
         let most = self.shared.limits.message_bytes;
         match request.uri().path() {
             PUSH => {
-                let codec = ProstCodec::<PushReply, WireStatMessages>::default();
+                let codec = StatCodec::<PushReply>::new(Form::Messages, &self.shared.names);
                 Grpc::new(codec).max_decoding_message_size(most).unary(Push(self), request).await
             }
             REPORT => {
-                let codec = ProstCodec::<Receipt, Batch>::default();
+                let codec = StatCodec::<Receipt>::new(Form::Batch, &self.shared.names);
                 Grpc::new(codec).max_decoding_message_size(most).streaming(Report(self), request).await
             }
             _ => Status::unimplemented("there are zeroscale.v1.Stats/Push and /Report").into_http(),
@@ -48,7 +48,7 @@ impl Caller {
     }
 
     /// Gives stats to the decisions. `Err` = not taken.
-    fn take(&self, stats: Option<WireStatMessages>, age: Duration, poke: bool) -> Result<(), Status> {
+    fn take(&self, came: Came) -> Result<(), Status> {
         if self.shutdown.is_draining() {
             return Err(Status::unavailable("this autoscaler is ending"));
         }
@@ -57,9 +57,8 @@ impl Caller {
             let most = self.shared.limits.rate;
             return Err(Status::resource_exhausted(format!("more than {most} messages a second on one connection")));
         }
-        let at = clock::now() - age.min(AGE_MAX);
-        let entries = stats.unwrap_or_default().messages.into_iter();
-        let stats = entries.filter_map(|message| Some((message.revision(), message.stat?.observed()))).collect();
+        let Came { head: Head { poke, age_millis, .. }, stats } = came;
+        let at = clock::now() - Duration::from_millis(age_millis).min(AGE_MAX);
         if self.shared.sink.send(StatBatch { at, stats, poke }) {
             return Ok(());
         }
@@ -70,12 +69,12 @@ impl Caller {
 
 struct Push(Caller);
 
-impl UnaryService<WireStatMessages> for Push {
+impl UnaryService<Came> for Push {
     type Response = PushReply;
     type Future = Ready<Result<Response<PushReply>, Status>>;
 
-    fn call(&mut self, request: tonic::Request<WireStatMessages>) -> Self::Future {
-        let taken = self.0.take(Some(request.into_inner()), Duration::ZERO, false);
+    fn call(&mut self, request: tonic::Request<Came>) -> Self::Future {
+        let taken = self.0.take(request.into_inner());
         if taken.is_ok() {
             self.0.shared.gauges.pushed.increment(1);
         }
@@ -85,12 +84,12 @@ impl UnaryService<WireStatMessages> for Push {
 
 struct Report(Caller);
 
-impl StreamingService<Batch> for Report {
+impl StreamingService<Came> for Report {
     type Response = Receipt;
     type ResponseStream = Receipts;
     type Future = Ready<Result<Response<Receipts>, Status>>;
 
-    fn call(&mut self, request: tonic::Request<Streaming<Batch>>) -> Self::Future {
+    fn call(&mut self, request: tonic::Request<Streaming<Came>>) -> Self::Future {
         let caller = self.0.clone();
         let Some(place) = Place::take(&caller.shared, Kind::Stream) else {
             refused("streams");
@@ -108,7 +107,7 @@ impl StreamingService<Batch> for Report {
 /// reporter that does not read is not read from either.
 struct Receipts {
     caller: Caller,
-    batches: Streaming<Batch>,
+    batches: Streaming<Came>,
     draining: Pin<Box<dyn Future<Output = ()> + Send>>,
     _place: Place,
     ended: bool,
@@ -125,8 +124,8 @@ impl Stream for Receipts {
             self.ended = true;
             return Poll::Ready(Some(Err(Status::unavailable("this autoscaler is ending"))));
         }
-        let batch = match Pin::new(&mut self.batches).poll_next(cx) {
-            Poll::Ready(Some(Ok(batch))) => batch,
+        let came = match Pin::new(&mut self.batches).poll_next(cx) {
+            Poll::Ready(Some(Ok(came))) => came,
             Poll::Ready(Some(Err(status))) => {
                 self.ended = true;
                 return Poll::Ready(Some(Err(status)));
@@ -134,8 +133,8 @@ impl Stream for Receipts {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => return Poll::Pending,
         };
-        let Batch { number, stats, poke, age_millis } = batch;
-        let taken = self.caller.take(stats, Duration::from_millis(age_millis), poke);
+        let number = came.head.number;
+        let taken = self.caller.take(came);
         match taken {
             Ok(()) => self.caller.shared.gauges.reported.increment(1),
             Err(_) => self.ended = true,

@@ -5,8 +5,12 @@
 //! | job | module |
 //! | --- | --- |
 //! | the two calls | `calls` |
+//! | from bytes to stats | `codec` |
+//! | names, kept once | `names` |
 
 mod calls;
+mod codec;
+pub(crate) mod names;
 
 use crate::rate::Rate;
 use calls::Caller;
@@ -16,6 +20,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use metrics::{Counter, Gauge, counter, gauge};
+use names::Names;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSink;
 use std::convert::Infallible;
@@ -73,6 +78,7 @@ struct Shared {
     connections: AtomicUsize,
     streams: AtomicUsize,
     gauges: Gauges,
+    names: Names,
 }
 
 struct Gauges {
@@ -98,7 +104,7 @@ pub async fn serve(listener: TcpListener, sink: StatSink, limits: Limits, shutdo
         streams: gauge!(STREAMS),
     };
     let (connections, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let shared = Arc::new(Shared { sink, limits, connections, streams, gauges });
+    let shared = Arc::new(Shared { sink, limits, connections, streams, gauges, names: Names::default() });
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

@@ -131,6 +131,21 @@ impl Collection {
         }
     }
 
+    /// Gives up memory of windows in which nothing is left at `now`.
+    pub fn release(&mut self, now: Moment) {
+        self.windows().for_each(|window| window.release(now));
+    }
+
+    /// Bytes held beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        let of = |pair: &Pair| pair.stable.heap_bytes() + pair.panic.heap_bytes();
+        of(&self.concurrency) + of(&self.rps)
+    }
+
+    fn windows(&mut self) -> impl Iterator<Item = &mut Window> {
+        [&mut self.concurrency, &mut self.rps].into_iter().flat_map(|pair| [&mut pair.stable, &mut pair.panic])
+    }
+
     /// Changes what silence means.
     pub fn set_silence(&mut self, silence: Silence) {
         self.silence = silence;

@@ -18,6 +18,7 @@
 //! | which autoscaler works for a revision | [`own`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | asking pods for their load | [`scrape`] |
+//! | activators that fall silent | [`reporters`] |
 //! | stats for another replica | [`forward`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
@@ -47,6 +48,7 @@ pub mod own;
 pub mod pick;
 pub mod probe;
 pub mod probing;
+pub mod reporters;
 pub mod revision;
 pub mod scale;
 pub mod scrape;

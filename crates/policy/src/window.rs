@@ -25,7 +25,10 @@ const MOST_BUCKETS: i64 = 86_400;
 /// reference does so, and the order of operations shows in the last digits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
+    /// None of them while there is nothing in the window.
     buckets: Vec<f64>,
+    /// How many there are of them otherwise.
+    length: usize,
     /// Seconds in one bucket.
     granularity: i64,
     /// Nanoseconds in the window.
@@ -48,8 +51,8 @@ impl Window {
     /// An empty window of buckets of that many seconds, at least one.
     pub fn with_granularity(span: Duration, seconds: u32, aggregation: Aggregation) -> Window {
         let granularity = i64::from(seconds.max(1));
-        let (buckets, span) = layout(span, granularity);
-        Window { buckets: vec![0.0; buckets], granularity, span, first: None, last: None, total: 0.0, aggregation }
+        let (length, span) = layout(span, granularity);
+        Window { buckets: Vec::new(), length, granularity, span, first: None, last: None, total: 0.0, aggregation }
     }
 
     /// Adds `value` to the bucket of `at`, also to an earlier one that is
@@ -60,9 +63,24 @@ impl Window {
         if self.last != Some(index) && !self.make_room(index) {
             return;
         }
+        if self.buckets.is_empty() {
+            self.buckets = vec![0.0; self.length];
+        }
         let slot = self.slot(index);
         self.buckets[slot] += value;
         self.total += value;
+    }
+
+    /// Gives its buckets up if it [is empty](Window::is_empty) at `now`.
+    pub fn release(&mut self, now: Moment) {
+        if !self.buckets.is_empty() && self.is_empty(now) {
+            (self.buckets, self.total) = (Vec::new(), 0.0);
+        }
+    }
+
+    /// Bytes held beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<f64>()
     }
 
     /// The average at `now`. A flat one divides by the seconds from the first
@@ -90,26 +108,29 @@ impl Window {
     /// was less, so the average of a young window drops. [`Compat::Better`]
     /// claims just the history that is there.
     pub fn resize(&mut self, span: Duration, now: Moment, compat: Compat) {
-        let (buckets, span) = layout(span, self.granularity);
+        let (length, span) = layout(span, self.granularity);
         if span == self.span {
             return;
         }
         let empty = self.is_empty(now);
-        let old = std::mem::replace(&mut self.buckets, vec![0.0; buckets]);
+        let (old, before) = (std::mem::take(&mut self.buckets), std::mem::replace(&mut self.length, length));
         self.total = 0.0;
         self.span = span;
         let Some(last) = self.last.filter(|_| !empty) else {
             self.first = None;
             return;
         };
-        let kept = buckets.min(old.len());
-        for back in 0..as_index(kept) {
-            let value = old[wrap(last - back, old.len())];
-            self.buckets[wrap(last - back, buckets)] = value;
-            self.total += value;
+        let kept = length.min(before);
+        if !old.is_empty() {
+            self.buckets = vec![0.0; length];
+            for back in 0..as_index(kept) {
+                let value = old[wrap(last - back, before)];
+                self.buckets[wrap(last - back, length)] = value;
+                self.total += value;
+            }
         }
         self.first = Some(match compat {
-            Compat::Strict => last - (as_index(old.len()) - 1),
+            Compat::Strict => last - (as_index(before) - 1),
             Compat::Better => self.first.unwrap_or(last).max(last - (as_index(kept) - 1)),
         });
     }
@@ -130,8 +151,10 @@ impl Window {
             } else {
                 for passed in last + 1..=index {
                     let slot = self.slot(passed);
-                    self.total -= self.buckets[slot];
-                    self.buckets[slot] = 0.0;
+                    if let Some(bucket) = self.buckets.get_mut(slot) {
+                        self.total -= *bucket;
+                        *bucket = 0.0;
+                    }
                 }
                 self.last = Some(index);
             }
@@ -151,11 +174,11 @@ impl Window {
         if self.gap(last, now) >= self.span {
             return 0.0;
         }
-        let most = as_index(self.buckets.len());
+        let most = as_index(self.length);
         let silent = (now - last).max(0);
         let mut sum = self.total;
         for passed in last + 1..=last + silent {
-            sum -= self.buckets[self.slot(passed)];
+            sum -= self.bucket(passed);
         }
         let seen = self.first.map_or(most, |first| last - first + 1);
         let divisor = seen.min(most - silent);
@@ -169,11 +192,11 @@ impl Window {
             return 0.0;
         }
         let silent = (now - last).max(0);
-        let coefficient = weighted_coefficient(self.buckets.len());
+        let coefficient = weighted_coefficient(self.length);
         let mut weight = coefficient * decay(coefficient, silent);
         let mut sum = 0.0;
-        for back in 0..as_index(self.buckets.len()) - silent {
-            sum += self.buckets[self.slot(last - back)] * weight;
+        for back in 0..as_index(self.length) - silent {
+            sum += self.bucket(last - back) * weight;
             weight *= 1.0 - coefficient;
         }
         sum
@@ -184,7 +207,11 @@ impl Window {
     }
 
     fn slot(&self, index: i64) -> usize {
-        wrap(index, self.buckets.len())
+        wrap(index, self.length)
+    }
+
+    fn bucket(&self, index: i64) -> f64 {
+        self.buckets.get(self.slot(index)).copied().unwrap_or(0.0)
     }
 
     /// Nanoseconds from one bucket to another; negative when `to` is earlier.
@@ -369,6 +396,36 @@ mod tests {
         assert!(fresh > 1.5 && fresh < 2.0, "{fresh}");
         assert!(window.average(second(2)) < fresh);
         assert_eq!(window.average(second(20)), 0.0);
+    }
+
+    #[test]
+    fn what_was_given_up_because_it_was_empty_is_as_if_it_had_not_been() {
+        for aggregation in [Aggregation::Linear, Aggregation::WeightedExponential] {
+            let mut kept = Window::new(Duration::from_secs(10), aggregation);
+            let mut given_up = kept.clone();
+            assert_eq!(given_up.heap_bytes(), 0);
+            // Gaps of all lengths about that of the window, and late records.
+            let mut at = 1000;
+            for step in (0..14).chain((0..14).rev()) {
+                at += step;
+                given_up.release(second(at));
+                assert_eq!(given_up.heap_bytes() == 0, kept.is_empty(second(at)), "{at}");
+                for late in [11, 3, 0] {
+                    for window in [&mut kept, &mut given_up] {
+                        window.record(second(at - late), 1.5);
+                    }
+                    for ahead in 0..13 {
+                        let now = second(at + ahead);
+                        let mut later = given_up.clone();
+                        later.release(now);
+                        for window in [&given_up, &later] {
+                            assert_eq!(window.average(now), kept.average(now), "{at} - {late} + {ahead}");
+                            assert_eq!(window.is_empty(now), kept.is_empty(now), "{at} - {late} + {ahead}");
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

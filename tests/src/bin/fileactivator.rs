@@ -1,4 +1,5 @@
-//! An activator on the file platform: `--snapshots FILE --stats HOST:PORT`.
+//! An activator on the file platform: `--snapshots FILE --stats HOST:PORT`,
+//! and `--name NAME` where there are several.
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@
 //! as it goes, and gives back a [`Tally`].
 
 mod arguments;
+mod autoscaler_load;
 mod burst;
 mod cold_start;
 mod cost;
@@ -57,6 +58,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "early-answers", about: early_answers::ABOUT, run: early_answers::run },
     Campaign { name: "reuse", about: reuse::ABOUT, run: reuse::run },
     Campaign { name: "scraping", about: scraping::ABOUT, run: scraping::run },
+    Campaign { name: "autoscaler-load", about: autoscaler_load::ABOUT, run: autoscaler_load::run },
     Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
     Campaign { name: "fuzz", about: fuzz::ABOUT, run: fuzz::run },
     Campaign { name: "soak", about: soak::ABOUT, run: soak::run },

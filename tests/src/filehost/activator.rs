@@ -76,12 +76,13 @@ pub async fn start(name: &str, file: PathBuf, autoscaler: Option<String>) -> Run
 /// # Errors
 /// For a command line that makes no sense.
 pub fn main(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    let (mut file, mut autoscaler) = (None, None);
+    let (mut file, mut autoscaler, mut own) = (None, None, "activator-1".to_owned());
     while let Some(name) = arguments.next() {
         let value = arguments.next().with_context(|| format!("{name} needs a value"))?;
         match name.as_str() {
             "--snapshots" => file = Some(PathBuf::from(value)),
             "--stats" => autoscaler = Some(value),
+            "--name" => own = value,
             _ => bail!("there is no option {name}"),
         }
     }
@@ -89,7 +90,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
     telemetry::install(Format::Text, Level::INFO);
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let mut term = signal(SignalKind::terminate())?;
-        let running = start("activator-1", file, autoscaler).await;
+        let running = start(&own, file, autoscaler).await;
         eprintln!("listening for requests address={}", running.address);
         term.recv().await;
         running.shutdown.drain();

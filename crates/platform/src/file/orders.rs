@@ -50,8 +50,8 @@ async fn write_all(path: PathBuf, mut given: mpsc::Receiver<Order>, shutdown: Ca
         Ok(earlier) => earlier.into_iter().map(|order| (order.revision.clone(), order)).collect(),
         Err(_) => BTreeMap::new(),
     };
-    let mut written = String::new();
-    let mut failing = false;
+    // Not yet in this life: the file may say less than the book.
+    let (mut written, mut failing) = (false, false);
     loop {
         let first = tokio::select! {
             biased;
@@ -61,22 +61,22 @@ async fn write_all(path: PathBuf, mut given: mpsc::Receiver<Order>, shutdown: Ca
         let Some(first) = first else { return };
         // Whatever else waits goes into the same file.
         let more = std::iter::from_fn(|| given.try_recv().ok());
+        let mut changed = failing || !written;
         for order in std::iter::once(first).chain(more) {
-            let Order { revision, wanted, path, reason, go_first: _ } = order;
-            book.insert(revision.clone(), Ordered { revision, wanted, path, reason: reason.to_string() });
+            changed |= note(&mut book, order);
         }
-        let text = text(&book);
         // Orders come again and again; so a file that was taken away comes back.
-        if text == written && path.exists() {
+        if !changed && path.exists() {
             continue;
         }
-        let (target, content) = (path.clone(), text.clone());
-        match tokio::task::spawn_blocking(move || replace(&target, &content)).await {
+        let text = text(&book);
+        let target = path.clone();
+        match tokio::task::spawn_blocking(move || replace(&target, &text)).await {
             Ok(Ok(())) => {
                 if failing {
                     tracing::info!(file = %path.display(), "orders are written again");
                 }
-                (written, failing) = (text, false);
+                (written, failing) = (true, false);
             }
             Ok(Err(error)) => {
                 if !failing {
@@ -88,6 +88,18 @@ async fn write_all(path: PathBuf, mut given: mpsc::Receiver<Order>, shutdown: Ca
             Err(_) => return,
         }
     }
+}
+
+/// Takes an order in; false when it is the same as before.
+fn note(book: &mut BTreeMap<RevisionId, Ordered>, order: Order) -> bool {
+    let Order { revision, wanted, path, reason, go_first: _ } = order;
+    if let Some(known) = book.get(&revision)
+        && (known.wanted, known.path, &*known.reason) == (wanted, path, &*reason)
+    {
+        return false;
+    }
+    book.insert(revision.clone(), Ordered { revision, wanted, path, reason: reason.to_string() });
+    true
 }
 
 fn text(book: &BTreeMap<RevisionId, Ordered>) -> String {

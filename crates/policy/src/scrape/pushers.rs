@@ -11,6 +11,9 @@ use std::time::Duration;
 /// not counted for that second.
 pub const FRESH: Duration = Duration::from_millis(1500);
 
+/// Somebody who has pushed within so long may be a pod that is gone.
+const GONE: Duration = Duration::from_secs(60);
+
 /// The pods of one revision that push.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pushers {
@@ -31,8 +34,19 @@ impl Pushers {
         self.last.get(pod).is_some_and(|last| now.since(*last) < FRESH)
     }
 
-    /// Forgets pods that are gone.
-    pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.last.retain(|pod, _| is_there(pod));
+    /// Bytes held beside its own size, nearly: names are shared.
+    pub fn heap_bytes(&self) -> usize {
+        self.last.len() * size_of::<(PodName, Moment)>() * 2
+    }
+
+    /// Whether it is known for a pod because it has pushed.
+    pub fn know(&self, pod: &str) -> bool {
+        self.last.contains_key(pod)
+    }
+
+    /// Forgets pods that are gone, once the last of what they pushed must have
+    /// come.
+    pub fn retain(&mut self, now: Moment, is_there: impl Fn(&str) -> bool) {
+        self.last.retain(|pod, last| is_there(pod) || now.since(*last) < GONE);
     }
 }
