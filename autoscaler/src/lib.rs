@@ -20,6 +20,7 @@ use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSource;
 use policy::collect::Silence;
 use policy::compat::Compat;
+use policy::moment::Moment;
 use policy::revision::RevisionId;
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
@@ -80,8 +81,9 @@ impl Autoscaler {
     }
 
     /// Follows the platform: deciders for what is there, none for what is gone.
-    fn follow(&self, snapshot: &Snapshot) -> Vec<Order> {
-        let now = clock::now();
+    /// [`run`] calls it; so does whoever has a clock of their own, as a
+    /// simulation does.
+    pub fn follow(&self, snapshot: &Snapshot, now: Moment) -> Vec<Order> {
         let mut deciders = self.deciders.lock();
         deciders.retain(|id, _| snapshot.revisions.contains_key(id));
         let mut orders = Vec::new();
@@ -99,8 +101,7 @@ impl Autoscaler {
     }
 
     /// Takes stats in; decides at once where they ask for it.
-    fn ingest(&self, batch: &StatBatch) -> Vec<Order> {
-        let now = clock::now();
+    pub fn ingest(&self, batch: &StatBatch, now: Moment) -> Vec<Order> {
         let mut deciders = self.deciders.lock();
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
@@ -113,8 +114,8 @@ impl Autoscaler {
         orders
     }
 
-    fn tick(&self) -> Vec<Order> {
-        let now = clock::now();
+    /// Decides on every revision.
+    pub fn tick(&self, now: Moment) -> Vec<Order> {
         self.deciders.lock().values_mut().filter_map(|decider| decider.evaluate(now)).collect()
     }
 }
@@ -131,13 +132,13 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
                     return;
                 }
                 let snapshot = world.borrow_and_update().clone();
-                autoscaler.follow(&snapshot)
+                autoscaler.follow(&snapshot, clock::now())
             }
             batch = stats.next() => match batch {
-                Some(batch) => autoscaler.ingest(&batch),
+                Some(batch) => autoscaler.ingest(&batch, clock::now()),
                 None => return,
             },
-            _ = ticks.tick() => autoscaler.tick(),
+            _ = ticks.tick() => autoscaler.tick(clock::now()),
             () = shutdown.stopping() => return,
         };
         for order in decided {
