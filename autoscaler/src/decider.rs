@@ -9,22 +9,32 @@ use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
 use policy::moment::Moment;
-use policy::revision::RevisionId;
+use policy::overload::{Capacity, Overload, Second, WishBounds};
+use policy::reporters::Reporters;
+use policy::revision::{Metric, RevisionId};
 use policy::scale::{self, Memory, Observed, Ready};
 use policy::stat::Stat;
-use policy::world::{Order, Path, RevisionView};
+use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
 use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Steps of one evaluation: idle is a step of its own before zero.
 const STEPS_MAX: usize = 4;
 
+/// Seconds that are looked back at, if nobody asked for so long.
+const SECONDS_BACK_MAX: i64 = 10;
+
 pub(crate) struct Decider {
     pub(crate) view: Arc<RevisionView>,
     id: RevisionId,
     compat: Compat,
     collection: Collection,
+    reporters: Reporters,
+    overload: Overload,
+    /// Requests that the ready pods took at the last evaluation.
+    slots: f64,
     memory: Memory,
     pub(crate) status: Status,
     zero: ZeroState,
@@ -44,6 +54,9 @@ impl Decider {
         let metrics = Metrics::new(&id);
         Decider {
             collection: Collection::new(&spec.windows, config.silence, config.compat),
+            reporters: Reporters::default(),
+            overload: Overload::new(spec.windows.stable, spec.windows.panic),
+            slots: 0.0,
             memory: Memory::new(&spec.scale, ready, now, config.compat),
             status: Status::initial(&spec.scale, config.compat),
             zero: ZeroState::new(now, config.compat),
@@ -61,12 +74,22 @@ impl Decider {
     pub(crate) fn follow(&mut self, view: Arc<RevisionView>, now: Moment) {
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
+            self.overload.resize(view.spec.windows.stable, view.spec.windows.panic);
+        }
+        if view.pods != self.view.pods {
+            let there: HashSet<&PodName> = view.pods.iter().map(|pod| &pod.name).collect();
+            let names = self.view.pods.iter().map(|pod| &pod.name);
+            self.reporters.forget(names.filter(|name| !there.contains(name)).cloned());
         }
         self.view = view;
     }
 
     pub(crate) fn record(&mut self, at: Moment, stat: &Stat) {
-        if self.collection.record(at, stat).is_err() {
+        let taken = match self.compat {
+            Compat::Strict => self.collection.record(at, stat),
+            Compat::Better => self.reporters.record(at, stat, &mut self.collection),
+        };
+        if taken.is_err() {
             self.dropped_stats += 1;
         }
     }
@@ -83,7 +106,15 @@ impl Decider {
     pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
         let view = self.view.clone();
         let spec = &view.spec;
-        let seen = Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
+        let (starting, bounds) = match self.compat {
+            Compat::Strict => (0, None),
+            Compat::Better => {
+                self.reporters.fill(now, &mut self.collection);
+                (starting(&view), self.without_queue(&view, now))
+            }
+        };
+        let load = self.collection.load(spec.scale.metric, now);
+        let seen = Observed { load, ready: Ready::Pods(ready(&view)), starting, bounds };
         let decision = scale::decide(&spec.scale, &seen, &Overrides::NONE, &mut self.memory, now);
         self.status.inform(decision.as_ref().ok().map(Status::from));
         let verdict = self.step(&view, now);
@@ -98,7 +129,43 @@ impl Decider {
             tracing::info!(revision = %self.id, wanted = self.ordered, path = status::path(self.path), reason, "decided");
         }
         let wanted = self.ordered?;
-        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first: Vec::new() })
+        let go_first = self.go_first(&view, wanted, now);
+        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first })
+    }
+
+    /// Takes in the seconds that are over, and says what is to be asked for at
+    /// most while requests wait for pods that start.
+    fn without_queue(&mut self, view: &RevisionView, now: Moment) -> Option<WishBounds> {
+        let (spec, limit) = (&view.spec, view.spec.container_concurrency);
+        if spec.scale.metric != Metric::Concurrency || limit == 0 {
+            return None;
+        }
+        let slots = f64::from(ready(view)) * f64::from(limit);
+        let mut capacity = Capacity {
+            slots: slots.min(std::mem::replace(&mut self.slots, slots)),
+            starting: starting(view),
+            target: spec.scale.target,
+        };
+        let index = now.unix_seconds();
+        let first = self.overload.next().unwrap_or(index - 1).max(index - SECONDS_BACK_MAX);
+        for index in first..index {
+            if let Some((inside, arrived)) = self.collection.second(index) {
+                self.overload.see(Second { index, inside, arrived }, &capacity);
+            }
+        }
+        capacity.slots = slots;
+        let (inside, _) = self.collection.second(index).unwrap_or_default();
+        self.overload.bounds(index, inside, &capacity)
+    }
+
+    /// Which pods are to go, if there are more than wanted.
+    fn go_first(&self, view: &RevisionView, wanted: u32, now: Moment) -> Vec<PodName> {
+        let staying = view.pods.iter().filter(|pod| pod.phase != PodPhase::Terminating).count();
+        match staying.saturating_sub(wanted as usize) {
+            0 => Vec::new(),
+            _ if self.compat == Compat::Strict => Vec::new(),
+            excess => self.reporters.go_first(&view.pods, excess, now),
+        }
     }
 
     fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {
@@ -125,6 +192,11 @@ impl Decider {
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
         status::of(id, self, now)
     }
+}
+
+fn starting(view: &RevisionView) -> u32 {
+    let starting = view.pods.iter().filter(|pod| pod.phase == PodPhase::Starting).count();
+    u32::try_from(starting).unwrap_or(u32::MAX)
 }
 
 pub(crate) fn ready(view: &RevisionView) -> u32 {

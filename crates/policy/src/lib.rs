@@ -17,8 +17,10 @@
 //! | how long a wake-up takes | [`wake`] |
 //! | which autoscaler works for a revision | [`own`] |
 //! | averages of load | [`window`], [`collect`] |
+//! | reports that do not come, pods without work | [`reporters`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
+//! | load, queues and noise told apart | [`overload`], [`steady`] |
 //! | what acted on that number, for people | [`limit`] |
 //! | the reference's answer or the better one | [`compat`] |
 //! | durations as text | [`duration`] |
@@ -39,13 +41,16 @@ pub mod list;
 mod md5;
 pub mod moment;
 pub mod names;
+pub mod overload;
 pub mod own;
 pub mod pick;
 pub mod probe;
 pub mod probing;
+pub mod reporters;
 pub mod revision;
 pub mod scale;
 pub mod stat;
+pub mod steady;
 pub mod subset;
 pub mod timeline;
 pub mod wake;

@@ -75,6 +75,14 @@ impl Window {
         }
     }
 
+    /// What was recorded in that second, of windows with a bucket for each;
+    /// `None` before the first record, after the last, and out of the window.
+    pub fn second(&self, index: i64) -> Option<f64> {
+        let (first, last) = (self.first?, self.last?);
+        let within = index >= first && index <= last && last - index < as_index(self.buckets.len());
+        (self.granularity == 1 && within).then(|| self.buckets[self.slot(index)])
+    }
+
     /// True when nothing was recorded for longer than the window.
     pub fn is_empty(&self, now: Moment) -> bool {
         match self.last {
@@ -244,6 +252,11 @@ impl DelayWindow {
             self.values.pop_front();
         }
         self.values.front().map_or(value, |&(_, largest)| largest)
+    }
+
+    /// The largest at the last recording; `None` before the first.
+    pub fn largest(&self) -> Option<i32> {
+        self.values.front().map(|&(_, largest)| largest)
     }
 
     /// Changes the span; what it has seen stays until it is too old.

@@ -16,9 +16,8 @@
 //!   counts. With [`Clients::Closed`] there are `offered` clients instead,
 //!   each of which sends its next request when the last one was answered.
 //! * An order takes effect at once: missing pods start and are ready after the
-//!   second's start time; of too many those that start go first, the youngest
-//!   before the older, then those named in the order, then the youngest. They
-//!   go at once, or stay for `drain` seconds without new work.
+//!   second's start time; of too many those named in the order go first, then
+//!   those that start, then the youngest. They go at once, or stay for `drain` seconds without new work.
 //! * With the beginning of each second the activator and every ready pod
 //!   report the second before; 0.1 s later, every other second, the autoscaler
 //!   decides. The first request of an idle revision is told at once.

@@ -49,7 +49,7 @@ impl Pods {
             self.make(step + start, now);
         }
         for _ in wanted..there {
-            let rank = |pod: &Pod| (pod.phase == PodPhase::Starting, order.go_first.contains(&pod.name));
+            let rank = |pod: &Pod| (order.go_first.contains(&pod.name), pod.phase == PodPhase::Starting);
             let last = self.list.iter().enumerate().filter(|(_, pod)| pod.phase != PodPhase::Terminating);
             if let Some((at, _)) = last.max_by_key(|&(at, pod)| (rank(pod), at)) {
                 let pod = &mut self.list[at];
