@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Width of one bucket of the delay window: the reference's tick.
 const TICK: Duration = Duration::from_secs(2);
 
+/// The stable window is far behind the panic window from this ratio on.
+const BEHIND: f64 = 1.25;
+
 /// Ready pods of a revision, as far as they could be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
@@ -82,8 +85,8 @@ impl Undecided {
 pub struct Memory {
     panic_since: Option<Moment>,
     max_panic_pods: i32,
-    /// What panic held when it ended, while the panic window asks for more
-    /// than the stable one.
+    /// What panic held when it ended, while the stable window has not caught
+    /// up with the panic window.
     after_panic: Option<i32>,
     steady: Steady,
     delay: Option<DelayWindow>,
@@ -204,21 +207,17 @@ pub fn decide(
     let by_stable = rates.limit(wish_stable, bounds.map(|bounds| bounds.stable), spec, memory.compat);
     let by_panic = rates.limit(wish_panic, bounds.map(|bounds| bounds.panic), spec, memory.compat);
     let in_panic = memory.panic_since.is_some();
-    let after_panic = memory.after_panic.is_some_and(|held| by_panic.pods.min(held) > by_stable.pods);
+    let held = memory.after_panic.filter(|_| !in_panic).and_then(|held| after_panic(held, &by_stable, &by_panic));
+    memory.after_panic = held;
     let by_panic_window = in_panic && by_panic.pods > by_stable.pods;
-    let by_panic_pods = by_panic.pods;
     let Limited { pods, mut steps } = if by_panic_window { by_panic } else { by_stable };
 
     let mut desired = pods;
     if in_panic {
         memory.max_panic_pods = memory.max_panic_pods.max(desired);
         desired = steps.change(LimitKind::PanicFloor, desired, memory.max_panic_pods);
-        memory.after_panic = None;
-    } else if after_panic {
-        memory.after_panic = memory.after_panic.map(|held| held.min(by_panic_pods));
-        desired = steps.change(LimitKind::AfterPanic, desired, memory.after_panic.unwrap_or(desired));
-    } else {
-        memory.after_panic = None;
+    } else if let Some(held) = held {
+        desired = steps.change(LimitKind::AfterPanic, desired, held);
     }
     if better {
         let calm = !in_panic && spec.reachable;
@@ -284,6 +283,15 @@ fn panic_mode(spec: &ScaleSpec, ratio: f64, memory: &mut Memory, now: Moment) {
         memory.after_panic = (memory.compat == Compat::Better).then_some(memory.max_panic_pods);
         memory.max_panic_pods = 0;
     }
+}
+
+/// What stays of a panic that is over, until the stable window has caught up:
+/// as many pods as the panic window asks for, of those that are there; and more
+/// only while the stable window is far behind, since then the load still rises.
+fn after_panic(held: i32, by_stable: &Limited, by_panic: &Limited) -> Option<i32> {
+    let asked = by_panic.pods;
+    let rises = f64::from(asked) > f64::from(by_stable.pods) * BEHIND;
+    (asked > by_stable.pods).then(|| if rises { asked } else { held.min(asked) }).filter(|&held| held > by_stable.pods)
 }
 
 /// How far one decision may go from the ready pods.
