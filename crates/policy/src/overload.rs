@@ -29,6 +29,8 @@ const ENDED_MIN: f64 = 1.0;
 /// A queue that does not get shorter for so long, though no pod is on its way,
 /// is load after all.
 const STUCK: u32 = 10;
+/// The same, once the arrivals are what they were before.
+const STUCK_AFTER: u32 = 3;
 /// A pause of more seconds than this is a new beginning.
 const PAUSE_MAX: i64 = 10;
 
@@ -130,8 +132,11 @@ impl Overload {
         self.follow(second.arrived);
         let waits = second.inside > capacity.slots;
         let shorter = self.last[1].is_some_and(|last| second.inside < last.inside);
-        self.stuck = if waits && capacity.starting == 0 && !shorter { self.stuck + 1 } else { 0 };
-        if self.stuck > STUCK {
+        // After a burst of arrivals its queue gets shorter; clients that wait for
+        // their answers before they ask again make one that stays.
+        let over = self.jump.is_some_and(|jump| second.arrived * SAME < jump.first);
+        self.stuck = if waits && !shorter && (over || capacity.starting == 0) { self.stuck + 1 } else { 0 };
+        if self.stuck > if over { STUCK_AFTER } else { STUCK } {
             self.jump = None;
         }
         let load = self.load(second.inside, capacity);

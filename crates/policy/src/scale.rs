@@ -221,8 +221,11 @@ pub fn decide(
     }
     if better {
         let calm = !in_panic && spec.reachable;
-        desired =
-            steps.change(LimitKind::Steady, desired, memory.steady.hold(desired, stable / spec.target, calm, now));
+        desired = steps.change(
+            LimitKind::Steady,
+            desired,
+            memory.steady.hold(desired, (stable / spec.target, panic / spec.target), calm, now),
+        );
     }
     if spec.reachable
         && let Some(delay) = &mut memory.delay

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 /// The load may be lower by this share.
 const BAND: f64 = 0.05;
+/// The load falls, and is not at an edge, when its newest part is lower than
+/// the rest by this share.
+const FALLING: f64 = 0.1;
 /// Share of all pod-seconds that may go into holding.
-const SHARE: f64 = 0.03;
+const SHARE: f64 = 0.035;
 /// What there is of it from the start, and at most: seconds of the pods there.
-const FIRST: f64 = 5.0;
+const FIRST: f64 = 6.0;
 const MOST: f64 = 60.0;
 /// The longest time between two decisions that counts.
 const APART_MAX: Duration = Duration::from_secs(10);
@@ -29,9 +32,10 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// The number to have where the load asks for `wish` pods; the load, in
-    /// pods, and whether it may be held.
-    pub fn hold(&mut self, wish: i32, load: f64, calm: bool, now: Moment) -> i32 {
+    /// The number to have where the load asks for `wish` pods; the load over the
+    /// stable window and over the panic window, in pods, and whether it may be
+    /// held.
+    pub fn hold(&mut self, wish: i32, (load, newest): (f64, f64), calm: bool, now: Moment) -> i32 {
         let apart = self.at.map_or(Duration::ZERO, |at| now.since(at).min(APART_MAX)).as_secs_f64();
         let most = f64::from(wish.max(1));
         if self.pods == 0 && wish > 0 {
@@ -39,7 +43,8 @@ impl Steady {
         }
         self.credit = (self.credit + SHARE * most * apart).min(MOST * most);
         self.at = Some(now);
-        let near = (load * (1.0 + BAND)).ceil() >= f64::from(self.pods);
+        let falls = newest * (1.0 + FALLING) < load;
+        let near = !falls && (load * (1.0 + BAND)).ceil() >= f64::from(self.pods);
         let cost = f64::from(self.pods.saturating_sub(wish)) * apart;
         if calm && wish > 0 && wish < self.pods && near && cost <= self.credit {
             self.credit -= cost;
@@ -61,24 +66,24 @@ mod tests {
     #[test]
     fn a_dip_is_held_and_a_fall_is_followed() {
         let mut steady = Steady::default();
-        assert_eq!(steady.hold(3, 2.02, true, second(0)), 3);
-        assert_eq!(steady.hold(2, 1.99, true, second(2)), 3);
-        assert_eq!(steady.hold(2, 1.5, true, second(4)), 2);
-        assert_eq!(steady.hold(0, 0.0, true, second(6)), 0);
+        assert_eq!(steady.hold(3, (2.02, 2.02), true, second(0)), 3);
+        assert_eq!(steady.hold(2, (1.99, 1.99), true, second(2)), 3);
+        assert_eq!(steady.hold(2, (1.99, 1.5), true, second(4)), 2);
+        assert_eq!(steady.hold(0, (0.0, 0.0), true, second(6)), 0);
     }
 
     #[test]
     fn what_holding_costs_is_bounded() {
         let mut steady = Steady::default();
-        steady.hold(2, 1.01, true, second(0));
-        let held = (1..=500).filter(|tick| steady.hold(1, 0.99, true, second(tick * 2)) == 2).count();
-        assert!((2..=10).contains(&held), "{held}");
+        steady.hold(2, (1.01, 1.01), true, second(0));
+        let held = (1..=500).filter(|tick| steady.hold(1, (0.99, 0.99), true, second(tick * 2)) == 2).count();
+        assert!((5..=40).contains(&held), "{held}");
     }
 
     #[test]
     fn nothing_is_held_where_it_may_not_be() {
         let mut steady = Steady::default();
-        steady.hold(3, 2.02, true, second(0));
-        assert_eq!(steady.hold(2, 1.99, false, second(2)), 2);
+        steady.hold(3, (2.02, 2.02), true, second(0));
+        assert_eq!(steady.hold(2, (1.99, 1.99), false, second(2)), 2);
     }
 }

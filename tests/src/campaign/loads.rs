@@ -24,7 +24,8 @@ pub(super) const ABOUT: &str = "loads through the shipped decisions, strict and 
     --restart S     the autoscaler is killed in that second and away for 3 (never)
     --trace yes     each second: offered, wanted and ready pods of both modes
   Of each mode: pod-seconds, seconds with fewer ready pods than the offered load needs, the longest
-  stretch of these (time to the needed count), most pods wanted, changes of the number wanted.
+  time from when it needs a number of pods until so many are ready (time to the needed count), most
+  pods wanted, changes of the number wanted, requests that wait on average.
   Checked: the default mode takes at most 1.05 of strict's pod-seconds, and is not later at the
   needed count. The model: docs/autoscaler.md";
 

@@ -157,8 +157,8 @@ pub struct Figures {
     pub pod_seconds: f64,
     /// Seconds with fewer ready pods than the offered load needs.
     pub below_need: f64,
-    /// The longest stretch of them: how long it took at most until there were
-    /// as many as needed.
+    /// How long it took at most from when the load needed a number of pods
+    /// until so many were ready, or no longer needed.
     pub to_needed: f64,
     /// The most pods that were wanted at a time.
     pub peak: u32,

@@ -2,6 +2,7 @@
 
 use policy::moment::Moment;
 use policy::world::{Order, Pod as Seen, PodPhase};
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -22,6 +23,10 @@ struct Pod {
 pub(super) struct Pods {
     list: Vec<Pod>,
     made: u64,
+    /// How many serve.
+    serving: usize,
+    /// When something happens next.
+    next: Steps,
 }
 
 impl Pods {
@@ -48,19 +53,26 @@ impl Pods {
         for _ in there..wanted {
             self.make(step + start, now);
         }
-        for _ in wanted..there {
-            let rank = |pod: &Pod| (order.go_first.contains(&pod.name), pod.phase == PodPhase::Starting);
-            let last = self.list.iter().enumerate().filter(|(_, pod)| pod.phase != PodPhase::Terminating);
-            if let Some((at, _)) = last.max_by_key(|&(at, pod)| (rank(pod), at)) {
+        if wanted < there {
+            let named: HashSet<&Arc<str>> = order.go_first.iter().collect();
+            let staying = self.list.iter().enumerate().filter(|(_, pod)| pod.phase != PodPhase::Terminating);
+            let rank = |(at, pod): (usize, &Pod)| (named.contains(&pod.name), pod.phase == PodPhase::Starting, at);
+            let mut leaving: Vec<(bool, bool, usize)> = staying.map(rank).collect();
+            leaving.sort_unstable();
+            for (.., at) in leaving.into_iter().rev().take(there - wanted) {
                 let pod = &mut self.list[at];
                 (pod.phase, pod.until, pod.since) = (PodPhase::Terminating, step + drain, now);
             }
         }
+        self.next = step;
         self.advance(step, now) || there != wanted
     }
 
     /// Pods whose time has come; true when something changed.
     pub(super) fn advance(&mut self, step: Steps, now: Moment) -> bool {
+        if self.next > step {
+            return false;
+        }
         let mut changed = false;
         for pod in self.list.iter_mut().filter(|pod| pod.phase == PodPhase::Starting && pod.until <= step) {
             (pod.phase, pod.since) = (PodPhase::Ready, now);
@@ -68,12 +80,20 @@ impl Pods {
         }
         let before = self.list.len();
         self.list.retain(|pod| pod.phase != PodPhase::Terminating || pod.until > step);
+        self.serving = self.list.iter().filter(|pod| pod.phase == PodPhase::Ready).count();
+        let waiting = self.list.iter().filter(|pod| pod.phase != PodPhase::Ready);
+        self.next = waiting.map(|pod| pod.until).min().unwrap_or(Steps::MAX);
         changed || self.list.len() != before
     }
 
     /// Those that exist.
     pub(super) fn count(&self) -> usize {
         self.list.len()
+    }
+
+    /// How many serve.
+    pub(super) fn serving(&self) -> usize {
+        self.serving
     }
 
     /// Names of those that serve.

@@ -44,7 +44,9 @@ struct World<'a> {
     wanted: u32,
     step: Steps,
     figures: Figures,
-    short_for: f64,
+    /// For each number of pods: since when, and until when, so many are needed
+    /// and not ready.
+    missing: Vec<(Steps, Steps)>,
 }
 
 /// What the shipped decisions of one mode make of a load.
@@ -76,7 +78,7 @@ pub fn run(load: &Load, setting: &Setting, compat: Compat) -> Figures {
             wanted: Vec::new(),
             ready: Vec::new(),
         },
-        short_for: 0.0,
+        missing: Vec::new(),
     };
     world.publish();
     for second in 0..load.seconds.len() {
@@ -112,23 +114,33 @@ impl World<'_> {
         }
         let figures = &mut self.figures;
         figures.wanted.push(self.wanted);
-        figures.ready.push(self.pods.ready().count() as u32);
+        figures.ready.push(self.pods.serving() as u32);
         figures.waiting += (self.traffic.inside - self.traffic.served) / self.load.seconds.len() as f64;
     }
 
     /// Time passes for requests, and is counted.
     fn flow(&mut self, offered: f64) {
         let passed = 1.0 / STEPS as f64;
-        let ready = self.pods.ready().count();
+        let ready = self.pods.serving();
         let slots = ready as f64 * f64::from(self.setting.total);
         self.traffic.step(passed, offered, slots, self.setting.service, self.setting.clients);
         self.figures.pod_seconds += self.pods.count() as f64 * passed;
-        if ready < self.setting.need(offered) as usize {
+        let need = self.setting.need(offered) as usize;
+        if ready < need {
             self.figures.below_need += passed;
-            self.short_for += passed;
-            self.figures.to_needed = self.figures.to_needed.max(self.short_for);
-        } else {
-            self.short_for = 0.0;
+        }
+        if self.missing.len() < need {
+            self.missing.resize(need, (0, 0));
+        }
+        // Step 0 would follow on "never".
+        let step = self.step + 1;
+        for (since, until) in self.missing.iter_mut().take(need).skip(ready) {
+            if *until + 1 != step || *until == 0 {
+                *since = step;
+            }
+            *until = step;
+            let lasts = (step + 1 - *since) as f64 * passed;
+            self.figures.to_needed = self.figures.to_needed.max(lasts);
         }
     }
 
@@ -169,6 +181,7 @@ impl World<'_> {
     }
 
     fn take(&mut self, orders: Vec<Order>) {
+        let mut changed = false;
         for order in orders {
             if order.wanted != self.wanted {
                 self.figures.changes += 1;
@@ -176,13 +189,17 @@ impl World<'_> {
                 self.wanted = order.wanted;
             }
             if order.path != self.path {
+                changed = true;
                 (self.path, self.path_since) = (order.path, self.now());
             }
             let second = (self.step / STEPS) as usize;
             let start = steps(self.load.seconds[second].start);
-            self.pods.follow(&order, self.step, start, steps(self.setting.drain), self.now());
+            let now = self.now();
+            changed |= self.pods.follow(&order, self.step, start, steps(self.setting.drain), now);
         }
-        self.publish();
+        if changed {
+            self.publish();
+        }
     }
 
     /// Tells the autoscaler what there is, and does what it answers.
