@@ -22,6 +22,7 @@ use policy::collect::Silence;
 use policy::compat::Compat;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
+use policy::saved::{self, Saved};
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
 use status::RevisionStatus;
@@ -66,12 +67,32 @@ pub struct Links {
 pub struct Autoscaler {
     config: Config,
     deciders: Arc<Mutex<BTreeMap<RevisionId, Decider>>>,
+    /// What an earlier one knew of revisions that were not seen yet.
+    saved: Arc<Mutex<BTreeMap<RevisionId, Saved>>>,
 }
 
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
-        Autoscaler { config, deciders: Arc::default() }
+        Autoscaler { config, deciders: Arc::default(), saved: Arc::default() }
+    }
+
+    /// Goes on with what an earlier one has [`Autoscaler::save`]d. In strict
+    /// mode it means nothing, as the reference begins anew each time.
+    pub fn restore(&self, saved: BTreeMap<RevisionId, Saved>) {
+        if self.config.compat == Compat::Better {
+            *self.saved.lock() = saved;
+        }
+    }
+
+    /// What the next one should know: of revisions that are there, and of those
+    /// that this one was told of and has not seen yet.
+    pub fn save(&self, now: Moment) -> BTreeMap<RevisionId, Saved> {
+        let mut all = self.saved.lock().clone();
+        all.retain(|_, saved| now.since(saved.at) <= saved::AGE_MAX);
+        let deciders = self.deciders.lock();
+        all.extend(deciders.iter().map(|(id, decider)| (id.clone(), decider.save(now))));
+        all
     }
 
     /// What was decided for each revision, and why.
@@ -93,6 +114,9 @@ impl Autoscaler {
                 continue;
             }
             let mut decider = Decider::new(id.clone(), view.clone(), &self.config, now);
+            if let Some(saved) = self.saved.lock().remove(id) {
+                decider.restore(&saved, now);
+            }
             // Not at the next tick: until the first decision nothing is wanted.
             orders.extend(decider.evaluate(now));
             deciders.insert(id.clone(), decider);

@@ -21,6 +21,7 @@
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
 //! | load, queues and noise told apart | [`overload`], [`steady`] |
+//! | what is kept over a restart | [`saved`] |
 //! | what acted on that number, for people | [`limit`] |
 //! | the reference's answer or the better one | [`compat`] |
 //! | durations as text | [`duration`] |
@@ -48,6 +49,7 @@ pub mod probe;
 pub mod probing;
 pub mod reporters;
 pub mod revision;
+pub mod saved;
 pub mod scale;
 pub mod stat;
 pub mod steady;

@@ -94,6 +94,21 @@ pub struct Memory {
     compat: Compat,
 }
 
+/// A [`Memory`] as plain values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedMemory {
+    /// The last moment of excess; `None` = calm.
+    pub panic_since: Option<Moment>,
+    /// The most pods wished for since panic began.
+    pub max_panic_pods: i32,
+    /// What stays of a panic that is over.
+    pub after_panic: Option<i32>,
+    /// What holds the number against noise.
+    pub steady: Steady,
+    /// Bucket and value of each candidate of the delay window, oldest first.
+    pub delay: Vec<(i64, i32)>,
+}
+
 /// How many pods, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
@@ -147,6 +162,31 @@ impl Memory {
             after_panic: None,
             steady: Steady::default(),
             delay: delay_window(spec.scale_down_delay),
+            delay_length: spec.scale_down_delay,
+            compat,
+        }
+    }
+
+    /// All of it, to go on with after a restart.
+    pub fn save(&self) -> SavedMemory {
+        SavedMemory {
+            panic_since: self.panic_since,
+            max_panic_pods: self.max_panic_pods,
+            after_panic: self.after_panic,
+            steady: self.steady,
+            delay: self.delay.as_ref().map(DelayWindow::values).unwrap_or_default(),
+        }
+    }
+
+    /// Goes on with what was saved.
+    pub fn restore(spec: &ScaleSpec, saved: &SavedMemory, compat: Compat) -> Memory {
+        let delay = delay_window(spec.scale_down_delay);
+        Memory {
+            panic_since: saved.panic_since,
+            max_panic_pods: saved.max_panic_pods,
+            after_panic: saved.after_panic,
+            steady: saved.steady,
+            delay: delay.map(|window| window.with_values(&saved.delay)),
             delay_length: spec.scale_down_delay,
             compat,
         }

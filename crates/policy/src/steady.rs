@@ -25,10 +25,12 @@ const APART_MAX: Duration = Duration::from_secs(10);
 /// What was decided last, and what may be spent on holding it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steady {
-    pods: i32,
+    /// The number.
+    pub pods: i32,
     /// Pod-seconds.
-    credit: f64,
-    at: Option<Moment>,
+    pub credit: f64,
+    /// When it was decided.
+    pub at: Option<Moment>,
 }
 
 impl Steady {

@@ -254,6 +254,21 @@ impl DelayWindow {
         self.values.front().map_or(value, |&(_, largest)| largest)
     }
 
+    /// Bucket and value of each that may still become the largest, the oldest
+    /// first.
+    pub fn values(&self) -> Vec<(i64, i32)> {
+        self.values.iter().copied().collect()
+    }
+
+    /// With values that another one had.
+    pub fn with_values(mut self, values: &[(i64, i32)]) -> DelayWindow {
+        let bucket = i64::try_from(self.granularity.as_secs()).unwrap_or(i64::MAX);
+        for &(index, value) in values {
+            self.record(Moment::from_unix_millis(index.saturating_mul(bucket).saturating_mul(1000)), value);
+        }
+        self
+    }
+
     /// The largest at the last recording; `None` before the first.
     pub fn largest(&self) -> Option<i32> {
         self.values.front().map(|&(_, largest)| largest)

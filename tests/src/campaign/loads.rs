@@ -27,7 +27,7 @@ pub(super) const ABOUT: &str = "loads through the shipped decisions, strict and 
   time from when it needs a number of pods until so many are ready (time to the needed count), most
   pods wanted, changes of the number wanted, requests that wait on average.
   Checked: the default mode takes at most 1.05 of strict's pod-seconds, and is not later at the
-  needed count. The model: docs/autoscaler.md";
+  needed count (with restarts: than strict mode with them, or without, the row `calm`). The model: docs/autoscaler.md";
 
 pub(super) fn run(mut arguments: Arguments, out: &mut dyn Write) -> Result<Tally, Failure> {
     let files = arguments.words();
@@ -126,7 +126,9 @@ fn tell(load: &Load, pair: &Pair, trace: bool, out: &mut dyn Write) -> Result<()
         "  {:<8}{:>13}{:>12}{:>12}{:>8}{:>9}{:>11}",
         "mode", "pod-seconds", "below need", "to needed", "peak", "changes", "waiting"
     )?;
-    for (mode, of) in [("strict", &pair.strict), ("default", &pair.better)] {
+    let rows = [("strict", &pair.strict), ("calm", &pair.undisturbed), ("default", &pair.better)];
+    let shown = rows.iter().filter(|(mode, _)| *mode != "calm" || !load.restarts.is_empty());
+    for (mode, of) in shown {
         let Figures { pod_seconds, below_need, to_needed, peak, changes, waiting, .. } = of;
         writeln!(
             out,
@@ -134,7 +136,7 @@ fn tell(load: &Load, pair: &Pair, trace: bool, out: &mut dyn Write) -> Result<()
         )?;
     }
     if trace {
-        let Pair { strict, better } = pair;
+        let Pair { strict, better, .. } = pair;
         for (at, second) in load.seconds.iter().enumerate() {
             writeln!(
                 out,

@@ -7,6 +7,7 @@ use autoscaler::{Autoscaler, Config};
 use policy::compat::Compat;
 use policy::moment::Moment;
 use policy::revision::{RevisionId, RevisionSpec};
+use policy::saved::Saved;
 use policy::stat::{Stat, StatBatch};
 use policy::world::{Order, Path, RevisionView, Snapshot};
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ struct World<'a> {
     spec: Arc<RevisionSpec>,
     id: RevisionId,
     autoscaler: Option<Autoscaler>,
+    /// What the last one has left.
+    saved: BTreeMap<RevisionId, Saved>,
     traffic: Traffic,
     pods: Pods,
     path: Path,
@@ -59,6 +62,7 @@ pub fn run(load: &Load, setting: &Setting, compat: Compat) -> Figures {
         spec: Arc::new(setting.revision()),
         id: RevisionId::new("default", "load"),
         autoscaler: Some(Autoscaler::new(Config { compat, ..Config::default() })),
+        saved: BTreeMap::new(),
         traffic: Traffic::default(),
         pods: Pods::ready_from_the_start(setting.pods, begins),
         path: Path::Activator,
@@ -227,10 +231,12 @@ impl World<'_> {
 
     fn restart(&mut self, second: usize) {
         if self.load.restarts.contains(&second) {
-            self.autoscaler = None;
+            self.saved = self.autoscaler.take().map(|old| old.save(self.now())).unwrap_or_default();
         }
         if self.autoscaler.is_none() && self.load.restarts.iter().any(|at| at + DOWNTIME == second) {
-            self.autoscaler = Some(Autoscaler::new(Config { compat: self.compat, ..Config::default() }));
+            let new = Autoscaler::new(Config { compat: self.compat, ..Config::default() });
+            new.restore(std::mem::take(&mut self.saved));
+            self.autoscaler = Some(new);
             self.publish();
         }
     }
