@@ -4,7 +4,7 @@ use crate::Config;
 use crate::history::{History, Record};
 use crate::metrics::Metrics;
 use crate::status::{self, RevisionStatus};
-use policy::collect::{Collection, Load};
+use policy::collect::Collection;
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
@@ -36,7 +36,6 @@ pub(crate) struct Decider {
     overload: Overload,
     /// Requests that the ready pods took at the last evaluation.
     slots: f64,
-    restored_at: Option<Moment>,
     memory: Memory,
     pub(crate) status: Status,
     zero: ZeroState,
@@ -59,7 +58,6 @@ impl Decider {
             reporters: Reporters::default(),
             overload: Overload::new(spec.windows.stable, spec.windows.panic),
             slots: 0.0,
-            restored_at: None,
             memory: Memory::new(&spec.scale, ready, now, config.compat),
             status: Status::initial(&spec.scale, config.compat),
             zero: ZeroState::new(now, config.compat),
@@ -84,11 +82,10 @@ impl Decider {
             self.path = saved.path;
         }
         if usable == Use::All {
-            saved.load.put_into(&mut self.collection, now);
+            saved.load.put_into(&mut self.collection, saved.at, now);
             self.memory = Memory::restore(&spec.scale, &saved.memory, self.compat);
             self.status = saved.status;
             self.ordered = saved.ordered;
-            self.restored_at = Some(now);
         }
     }
 
@@ -147,7 +144,7 @@ impl Decider {
                 (starting(&view), self.without_queue(&view, now))
             }
         };
-        let load = self.load(&view, now);
+        let load = self.collection.load(spec.scale.metric, now);
         let seen = Observed { load, ready: Ready::Pods(ready(&view)), starting, bounds };
         let decision = scale::decide(&spec.scale, &seen, &Overrides::NONE, &mut self.memory, now);
         self.status.inform(decision.as_ref().ok().map(Status::from));
@@ -165,25 +162,6 @@ impl Decider {
         let wanted = self.ordered?;
         let go_first = self.go_first(&view, wanted, now);
         Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first })
-    }
-
-    /// The averages. For a stable window after a restart the seconds since then
-    /// count by themselves too, if they say more: nothing is known of the time
-    /// between them and the ones before.
-    fn load(&mut self, view: &RevisionView, now: Moment) -> Load {
-        let (metric, windows) = (view.spec.scale.metric, &view.spec.windows);
-        let load = self.collection.load(metric, now);
-        let Some(since) = self.restored_at else { return load };
-        let away = now.since(since);
-        if away > windows.stable {
-            self.restored_at = None;
-        }
-        match (load, self.collection.average_since(metric, since, now)) {
-            (Load::Average { stable, panic }, Some(since)) if away >= windows.panic => {
-                Load::Average { stable: stable.max(since), panic }
-            }
-            _ => load,
-        }
     }
 
     /// Takes in the seconds that are over, and says what is to be asked for at

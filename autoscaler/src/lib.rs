@@ -11,6 +11,7 @@ mod history;
 pub mod ingest;
 pub mod knative;
 mod metrics;
+pub mod state;
 pub mod status;
 
 use decider::Decider;

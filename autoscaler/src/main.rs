@@ -9,7 +9,7 @@
 mod admin;
 mod settings;
 
-use autoscaler::{Autoscaler, Links, ingest};
+use autoscaler::{Autoscaler, Links, ingest, state};
 use platform::file;
 use plumbing::shutdown::Shutdown;
 use plumbing::{clock, fds, listen, metrics, stats, telemetry};
@@ -70,6 +70,10 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
     let (orders, written) = file::orders(settings.orders, platform_stop.clone());
     let (sink, stats) = stats::link();
     let autoscaler = Autoscaler::new(settings.config);
+    let keeping = settings.state.map(|path| {
+        state::restore(&autoscaler, &path);
+        tokio::spawn(state::keep(autoscaler.clone(), path, shutdown.clone()))
+    });
     let links = Links { world: snapshots.world.clone(), orders, stats };
     let deciding = tokio::spawn(autoscaler::run(autoscaler.clone(), links, shutdown.clone()));
     tokio::spawn(metrics::upkeep(recorder.clone(), shutdown.clone()));
@@ -91,6 +95,9 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
         shutdown.stop();
         platform_stop.cancel();
         let _ = tokio::time::timeout(END_MAX, written).await;
+        if let Some(keeping) = keeping {
+            let _ = tokio::time::timeout(END_MAX, keeping).await;
+        }
     };
     tokio::select! {
         () = ended => Ok(ExitCode::SUCCESS),

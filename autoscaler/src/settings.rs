@@ -14,6 +14,7 @@ use std::time::Duration;
 
 const SNAPSHOTS: &str = "ZEROSCALE_SNAPSHOT_FILE";
 const ORDERS: &str = "ZEROSCALE_ORDER_FILE";
+const STATE: &str = "ZEROSCALE_STATE_FILE";
 const STATS: &str = "ZEROSCALE_STATS_LISTEN";
 const ADMIN: &str = "ZEROSCALE_ADMIN_LISTEN";
 const TICK: &str = "ZEROSCALE_TICK";
@@ -26,7 +27,7 @@ const LOG_FORMAT: &str = "ZEROSCALE_LOG_FORMAT";
 const LOG_LEVEL: &str = "ZEROSCALE_LOG_LEVEL";
 
 /// Flag, variable, what it is for.
-const FLAGS: [(&str, &str, &str); 12] = [
+const FLAGS: [(&str, &str, &str); 13] = [
     ("--snapshots", SNAPSHOTS, "the snapshot file"),
     ("--orders", ORDERS, "the order file"),
     ("--stats-listen", STATS, "stats of activators and sidecars (0.0.0.0:8081)"),
@@ -36,6 +37,7 @@ const FLAGS: [(&str, &str, &str); 12] = [
     ("--stats-streams-max", STREAMS, "streams of reporters (200)"),
     ("--stats-message-bytes-max", MESSAGE_BYTES, "bytes of one message (1048576)"),
     ("--stats-rate-max", RATE, "messages a second on one connection (5000)"),
+    ("--state", STATE, "a file for what is to be known after a restart (none)"),
     ("--compat", COMPAT, "better or strict (better)"),
     ("--log-format", LOG_FORMAT, "text or json (text)"),
     ("--log-level", LOG_LEVEL, "error, warn, info, debug or trace (info)"),
@@ -52,6 +54,7 @@ pub(crate) enum Asked {
 pub(crate) struct Settings {
     pub(crate) snapshots: PathBuf,
     pub(crate) orders: PathBuf,
+    pub(crate) state: Option<PathBuf>,
     pub(crate) stats: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) limits: Limits,
@@ -105,6 +108,7 @@ fn settings(env: &mut Env) -> Settings {
     Settings {
         snapshots: file(env, SNAPSHOTS),
         orders: file(env, ORDERS),
+        state: Some(env.text(STATE)).filter(|path| !path.is_empty()).map(PathBuf::from),
         stats: env.own_form(STATS, "address").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 8081))),
         admin: env.own_form(ADMIN, "address").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 9090))),
         limits: Limits {

@@ -134,19 +134,6 @@ impl Collection {
         Some((self.concurrency.stable.second(index)?, self.rps.stable.second(index)?))
     }
 
-    /// The plain average of what was recorded after the second of `since`;
-    /// `None` when nothing was.
-    pub fn average_since(&self, metric: Metric, since: Moment, now: Moment) -> Option<f64> {
-        let window = match metric {
-            Metric::Concurrency => &self.concurrency.stable,
-            Metric::Rps => &self.rps.stable,
-        };
-        let first = since.unix_seconds().saturating_add(1).max(now.unix_seconds() - 3600);
-        let seconds = (first..=now.unix_seconds()).filter_map(|index| window.second(index));
-        let (count, sum) = seconds.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
-        (count > 0).then(|| sum / f64::from(count))
-    }
-
     /// Changes the lengths of the windows, and keeps what they hold.
     pub fn resize(&mut self, spec: &WindowSpec, now: Moment) {
         for pair in [&mut self.concurrency, &mut self.rps] {

@@ -18,6 +18,11 @@ use std::time::Duration;
 /// Older than this, nothing of it is used.
 pub const AGE_MAX: Duration = Duration::from_secs(600);
 
+/// The seconds whose average stands for those that nobody saw.
+const LAST: usize = 5;
+/// After more silence than this nobody was reporting: there is nothing to go on.
+const SILENT_MAX: u32 = 2;
+
 /// One revision's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
@@ -85,16 +90,24 @@ impl SavedLoad {
         SavedLoad { seconds, silent: newest.map_or(0, |newest| u32::try_from(end - newest).unwrap_or(0)) }
     }
 
-    /// Puts them into empty windows, as if no time had passed. The present
-    /// second is left to new reports.
-    pub fn put_into(&self, load: &mut Collection, now: Moment) {
-        let newest = now.unix_seconds() - 1 - i64::from(self.silent);
+    /// Puts them, saved `at`, into empty windows. The seconds since then get
+    /// the average of the last few; the present one is left to new reports.
+    pub fn put_into(&self, load: &mut Collection, at: Moment, now: Moment) {
+        let newest = at.unix_seconds() - i64::from(self.silent);
         let count = i64::try_from(self.seconds.len()).unwrap_or(i64::MAX);
-        for (&(concurrency, rps), index) in self.seconds.iter().zip(newest - count + 1..) {
+        let mut add = |index: i64, (concurrency, rps): (f64, f64)| {
             if concurrency.is_finite() && rps.is_finite() {
                 load.add(Moment::from_unix_millis(index.saturating_mul(1000)), concurrency, rps);
             }
+        };
+        self.seconds.iter().zip(newest - count + 1..).for_each(|(&second, index)| add(index, second));
+        let last = &self.seconds[self.seconds.len().saturating_sub(LAST)..];
+        if self.silent > SILENT_MAX || last.is_empty() {
+            return;
         }
+        let mean = |of: fn(&(f64, f64)) -> f64| last.iter().map(of).sum::<f64>() / last.len() as f64;
+        let filler = (mean(|second| second.0), mean(|second| second.1));
+        (newest + 1..now.unix_seconds()).take(3600).for_each(|index| add(index, filler));
     }
 }
 
@@ -117,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn averages_are_the_same_after_a_gap() {
+    fn the_time_between_counts_as_the_last_that_was_seen() {
         let mut load = empty();
         for at in 0..90 {
             let stat = Stat {
                 pod_name: "p".into(),
-                average_concurrency: at as f64,
+                average_concurrency: if at < 60 { 2.0 } else { 8.0 },
                 average_proxied_concurrency: 0.0,
                 request_count: 2.0,
                 proxied_request_count: 0.0,
@@ -132,19 +145,19 @@ mod tests {
         let saved = SavedLoad::of(&load, Duration::from_secs(60), second(89));
         assert_eq!((saved.seconds.len(), saved.silent), (60, 0));
         let mut other = empty();
-        saved.put_into(&mut other, second(110));
-        let averages = |load: &Collection, at| match load.load(Metric::Concurrency, second(at)) {
-            Load::Average { stable, panic } => (stable, panic),
+        saved.put_into(&mut other, second(89), second(110));
+        let (stable, panic) = ((10.0 * 2.0 + 50.0 * 8.0) / 60.0, 8.0);
+        match other.load(Metric::Concurrency, second(109)) {
+            Load::Average { stable: s, panic: p } => assert!((s - stable).abs() < 1e-5 && p == panic, "{s} {p}"),
             none => panic!("{none:?}"),
-        };
-        assert_eq!(averages(&other, 109), averages(&load, 89));
+        }
     }
 
     #[test]
     fn nothing_is_saved_of_empty_windows() {
         let saved = SavedLoad::of(&empty(), Duration::from_secs(60), second(5));
         let mut other = empty();
-        saved.put_into(&mut other, second(10));
+        saved.put_into(&mut other, second(5), second(10));
         assert_eq!(other.load(Metric::Rps, second(10)), Load::NoData);
     }
 }
