@@ -3,8 +3,9 @@
 use crate::Config;
 use crate::history::{History, Record};
 use crate::metrics::Metrics;
+use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
-use policy::collect::Collection;
+use policy::collect::{Collection, Load};
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
@@ -36,6 +37,7 @@ pub(crate) struct Decider {
     overload: Overload,
     /// Requests that the ready pods took at the last evaluation.
     slots: f64,
+    schedules: Vec<Schedule>,
     memory: Memory,
     pub(crate) status: Status,
     zero: ZeroState,
@@ -58,6 +60,10 @@ impl Decider {
             reporters: Reporters::default(),
             overload: Overload::new(spec.windows.stable, spec.windows.panic),
             slots: 0.0,
+            schedules: match config.compat {
+                Compat::Strict => Vec::new(),
+                Compat::Better => config.schedules.iter().filter(|of| of.revision == id).cloned().collect(),
+            },
             memory: Memory::new(&spec.scale, ready, now, config.compat),
             status: Status::initial(&spec.scale, config.compat),
             zero: ZeroState::new(now, config.compat),
@@ -144,9 +150,15 @@ impl Decider {
                 (starting(&view), self.without_queue(&view, now))
             }
         };
-        let load = self.collection.load(spec.scale.metric, now);
+        let floor = self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max();
+        let load = match self.collection.load(spec.scale.metric, now) {
+            // There is nobody who could report; that is no reason to stay cold.
+            Load::NoData if floor.is_some() && view.pods.is_empty() => Load::Average { stable: 0.0, panic: 0.0 },
+            load => load,
+        };
         let seen = Observed { load, ready: Ready::Pods(ready(&view)), starting, bounds };
-        let decision = scale::decide(&spec.scale, &seen, &Overrides::NONE, &mut self.memory, now);
+        let overrides = Overrides { floor, ceiling: None };
+        let decision = scale::decide(&spec.scale, &seen, &overrides, &mut self.memory, now);
         self.status.inform(decision.as_ref().ok().map(Status::from));
         let verdict = self.step(&view, now);
         if let Some(pods) = verdict.order {
@@ -174,6 +186,7 @@ impl Decider {
         let slots = f64::from(ready(view)) * f64::from(limit);
         let mut capacity = Capacity {
             slots: slots.min(std::mem::replace(&mut self.slots, slots)),
+            carried: f64::from(ready(view)) * spec.scale.target,
             starting: starting(view),
             target: spec.scale.target,
         };

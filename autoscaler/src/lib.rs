@@ -11,6 +11,7 @@ mod history;
 pub mod ingest;
 pub mod knative;
 mod metrics;
+pub mod schedule;
 pub mod state;
 pub mod status;
 
@@ -26,6 +27,7 @@ use policy::revision::RevisionId;
 use policy::saved::{self, Saved};
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
+use schedule::Schedule;
 use status::RevisionStatus;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,11 +47,18 @@ pub struct Config {
     /// What an empty window means: nothing is known, or nothing is there. On
     /// the local floor the link cannot fail, so silence is zero load.
     pub silence: Silence,
+    /// At least so many pods at certain times; not in strict mode.
+    pub schedules: Arc<[Schedule]>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { compat: Compat::Better, tick: Duration::from_secs(2), silence: Silence::Unknown }
+        Config {
+            compat: Compat::Better,
+            tick: Duration::from_secs(2),
+            silence: Silence::Unknown,
+            schedules: Arc::default(),
+        }
     }
 }
 

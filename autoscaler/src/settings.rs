@@ -1,7 +1,7 @@
 //! Environment and flags; a flag stands for its variable, and wins.
 
-use autoscaler::Config;
 use autoscaler::ingest::Limits;
+use autoscaler::{Config, schedule};
 use plumbing::env::Env;
 use plumbing::fault::Faults;
 use plumbing::telemetry::Format;
@@ -9,11 +9,12 @@ use policy::compat::Compat;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SNAPSHOTS: &str = "ZEROSCALE_SNAPSHOT_FILE";
 const ORDERS: &str = "ZEROSCALE_ORDER_FILE";
+const SCHEDULES: &str = "ZEROSCALE_SCHEDULE_FILE";
 const STATE: &str = "ZEROSCALE_STATE_FILE";
 const STATS: &str = "ZEROSCALE_STATS_LISTEN";
 const ADMIN: &str = "ZEROSCALE_ADMIN_LISTEN";
@@ -27,7 +28,7 @@ const LOG_FORMAT: &str = "ZEROSCALE_LOG_FORMAT";
 const LOG_LEVEL: &str = "ZEROSCALE_LOG_LEVEL";
 
 /// Flag, variable, what it is for.
-const FLAGS: [(&str, &str, &str); 13] = [
+const FLAGS: [(&str, &str, &str); 14] = [
     ("--snapshots", SNAPSHOTS, "the snapshot file"),
     ("--orders", ORDERS, "the order file"),
     ("--stats-listen", STATS, "stats of activators and sidecars (0.0.0.0:8081)"),
@@ -38,6 +39,7 @@ const FLAGS: [(&str, &str, &str); 13] = [
     ("--stats-message-bytes-max", MESSAGE_BYTES, "bytes of one message (1048576)"),
     ("--stats-rate-max", RATE, "messages a second on one connection (5000)"),
     ("--state", STATE, "a file for what is to be known after a restart (none)"),
+    ("--schedules", SCHEDULES, "a file of schedules for a warm floor (none)"),
     ("--compat", COMPAT, "better or strict (better)"),
     ("--log-format", LOG_FORMAT, "text or json (text)"),
     ("--log-level", LOG_LEVEL, "error, warn, info, debug or trace (info)"),
@@ -104,6 +106,9 @@ fn settings(env: &mut Env) -> Settings {
     }
     if let Some(tick) = env.own(TICK, tick) {
         config.tick = tick;
+    }
+    if let Some(schedules) = env.own(SCHEDULES, |path| schedule::read(Path::new(path))) {
+        config.schedules = schedules.into();
     }
     Settings {
         snapshots: file(env, SNAPSHOTS),

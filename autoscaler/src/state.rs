@@ -46,7 +46,7 @@ struct Revision {
     panic_since: Option<i64>,
     max_panic_pods: i32,
     after_panic: Option<i32>,
-    steady: (i32, f64, Option<i64>),
+    steady: (i32, f64, Option<i64>, Option<i64>),
     delay: Vec<(i64, i32)>,
     desired: i32,
     excess_burst_capacity: i32,
@@ -60,7 +60,7 @@ struct Revision {
 impl Revision {
     fn of(saved: &Saved) -> Revision {
         let Saved { at, load, memory, status, activity, ordered, path } = saved;
-        let Steady { pods, credit, at: decided } = memory.steady;
+        let Steady { pods, credit, at: decided, since } = memory.steady;
         Revision {
             at: at.unix_nanos(),
             seconds: load.seconds.clone(),
@@ -68,7 +68,7 @@ impl Revision {
             panic_since: memory.panic_since.map(Moment::unix_nanos),
             max_panic_pods: memory.max_panic_pods,
             after_panic: memory.after_panic,
-            steady: (pods, credit, decided.map(Moment::unix_nanos)),
+            steady: (pods, credit, decided.map(Moment::unix_nanos), since.map(Moment::unix_nanos)),
             delay: memory.delay.clone(),
             desired: status.desired,
             excess_burst_capacity: status.excess_burst_capacity,
@@ -90,7 +90,7 @@ impl Revision {
             return None;
         }
         let moment = Moment::from_unix_nanos;
-        let (pods, credit, decided) = self.steady;
+        let (pods, credit, decided, since) = self.steady;
         let active = Active::parse(&self.active.0, &self.active.1)?;
         Some(Saved {
             at: moment(self.at),
@@ -99,7 +99,7 @@ impl Revision {
                 panic_since: self.panic_since.map(moment),
                 max_panic_pods: self.max_panic_pods,
                 after_panic: self.after_panic,
-                steady: Steady { pods, credit, at: decided.map(moment) },
+                steady: Steady { pods, credit, at: decided.map(moment), since: since.map(moment) },
                 delay: self.delay,
             },
             status: Status { desired: self.desired, excess_burst_capacity: self.excess_burst_capacity },
@@ -202,7 +202,7 @@ mod tests {
                 panic_since: Some(at),
                 max_panic_pods: 9,
                 after_panic: Some(3),
-                steady: Steady { pods: 4, credit: 1.25, at: Some(at) },
+                steady: Steady { pods: 4, credit: 1.25, at: Some(at), since: None },
                 delay: vec![(7, 9), (8, 2)],
             },
             status: Status { desired: 4, excess_burst_capacity: -3 },

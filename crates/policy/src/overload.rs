@@ -24,6 +24,8 @@ const JUMP: f64 = 0.6;
 const SAME: f64 = 1.25;
 /// What is known of how long requests take halves in so many seconds.
 const HALF_LIFE: f64 = 60.0;
+/// It is learned when no queue was left out for so many seconds.
+const UNDISTURBED: i64 = 5;
 /// So many requests must have ended for that to be known.
 const ENDED_MIN: f64 = 1.0;
 /// A queue that does not get shorter for so long, though no pod is on its way,
@@ -50,6 +52,8 @@ pub struct Second {
 pub struct Capacity {
     /// Requests that all ready pods serve at a time.
     pub slots: f64,
+    /// Load that they should carry.
+    pub carried: f64,
     /// Pods that start.
     pub starting: u32,
     /// Load that one pod should carry.
@@ -139,7 +143,7 @@ impl Overload {
         if self.stuck > if over { STUCK_AFTER } else { STUCK } {
             self.jump = None;
         }
-        let load = self.load(second.inside, capacity);
+        let load = self.load(second.index, second.inside, capacity);
         if load < second.inside {
             self.left_out = Some(second.index);
         } else if !waits && self.jump.is_some_and(|jump| second.arrived * SAME < jump.first) {
@@ -157,14 +161,16 @@ impl Overload {
     pub fn bounds(&self, index: i64, inside: f64, capacity: &Capacity) -> Option<WishBounds> {
         let window = i64::try_from(self.window.as_secs()).unwrap_or(i64::MAX);
         self.left_out.filter(|&last| index.saturating_sub(last) <= window)?;
-        let now = pods(self.load(inside, capacity), capacity);
+        let now = pods(self.load(index, inside, capacity), capacity);
         Some(WishBounds { stable: now.max(self.stable.largest()?), panic: now.max(self.panic.largest()?) })
     }
 
-    /// The load of which so much is inside.
-    fn load(&self, inside: f64, capacity: &Capacity) -> f64 {
+    /// The load of which so much is inside. Requests wait, or did a second ago,
+    /// and are all at pods now.
+    fn load(&self, index: i64, inside: f64, capacity: &Capacity) -> f64 {
+        let queue = inside > capacity.slots || self.left_out == Some(index.saturating_sub(1));
         match (self.jump, self.service()) {
-            (Some(jump), Some(service)) => inside.min((jump.most * service * MARGIN).max(capacity.slots)),
+            (Some(jump), Some(service)) if queue => inside.min((jump.most * service * MARGIN).max(capacity.carried)),
             _ => inside,
         }
     }
@@ -174,17 +180,20 @@ impl Overload {
         (self.ended >= ENDED_MIN).then(|| self.served / self.ended)
     }
 
+    /// From seconds in which nobody waits: all that are inside are at pods.
     fn learn(&mut self, second: &Second, capacity: &Capacity) {
+        // What a queue looks like while it grows and goes says little of that.
+        let disturbed = self.left_out.is_some_and(|last| second.index - last < UNDISTURBED);
+        if disturbed || second.inside > capacity.slots {
+            return;
+        }
         let fading = 0.5_f64.powf(1.0 / HALF_LIFE);
         (self.served, self.ended) = (self.served * fading, self.ended * fading);
         let [Some(before), Some(last)] = self.last else { return };
-        if capacity.slots <= 0.0 {
-            return;
-        }
         // What was inside at the end of a second, from averages over seconds.
         let end = |before: f64, now: f64| now + (now - before) / 2.0;
         let grown = end(last.inside, second.inside) - end(before.inside, last.inside);
-        self.served += second.inside.max(0.0).min(capacity.slots);
+        self.served += second.inside.max(0.0);
         // With its sign: what one second has too much of, another has too little.
         self.ended += second.arrived - grown;
     }
@@ -212,7 +221,7 @@ mod tests {
     const TARGET: f64 = 7.0;
 
     fn capacity(ready: u32, starting: u32) -> Capacity {
-        Capacity { slots: f64::from(ready) * 10.0, starting, target: TARGET }
+        Capacity { slots: f64::from(ready) * 10.0, carried: f64::from(ready) * TARGET, starting, target: TARGET }
     }
 
     /// Requests of a second each, `arrivals` a second, at `ready` pods that
@@ -288,7 +297,7 @@ mod tests {
             for arrived in odd {
                 let mut of = Overload::new(Duration::MAX, Duration::ZERO);
                 for index in [0, 1, 2, i64::MAX - 1, i64::MIN, 3] {
-                    let capacity = Capacity { slots: inside, starting: 0, target: arrived };
+                    let capacity = Capacity { slots: inside, carried: inside, starting: 0, target: arrived };
                     of.see(Second { index, inside, arrived }, &capacity);
                     let _ = of.bounds(index, inside, &capacity);
                 }

@@ -260,11 +260,11 @@ pub fn decide(
         desired = steps.change(LimitKind::AfterPanic, desired, held);
     }
     if better {
-        let calm = !in_panic && spec.reachable;
+        let after = (!in_panic && spec.reachable).then_some(spec.stable_window);
         desired = steps.change(
             LimitKind::Steady,
             desired,
-            memory.steady.hold(desired, (stable / spec.target, panic / spec.target), calm, now),
+            memory.steady.hold(desired, (stable / spec.target, panic / spec.target), after, now),
         );
     }
     if spec.reachable
