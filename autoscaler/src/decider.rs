@@ -5,25 +5,36 @@ use crate::collect::Target;
 use crate::collect::durations::Durations;
 use crate::history::{History, Record};
 use crate::metrics::Metrics;
+use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
-use policy::collect::{Collection, Silence};
+use policy::collect::{Collection, Dropped, Load, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
 use policy::moment::Moment;
+use policy::overload::{Capacity, Overload, Second, WishBounds};
 use policy::reporters::Reporters;
-use policy::revision::RevisionId;
+use policy::revision::{Metric, RevisionId};
+use policy::saved::{Saved, SavedLoad, Use};
 use policy::scale::{self, Memory, Observed, Ready};
 use policy::scrape::Outcome;
 use policy::scrape::pushers::Pushers;
 use policy::stat::Stat;
-use policy::world::{Order, Path, PodPhase, RevisionView};
+use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
 use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Steps of one evaluation: idle is a step of its own before zero.
 const STEPS_MAX: usize = 4;
+
+/// Whoever was asked within so long is known by that: a round each second, and
+/// the time that one may take.
+const ASKED: Duration = Duration::from_secs(3);
+
+/// Seconds that are looked back at, if nobody asked for so long.
+const SECONDS_BACK_MAX: i64 = 10;
 
 pub(crate) struct Decider {
     pub(crate) view: Arc<RevisionView>,
@@ -33,12 +44,16 @@ pub(crate) struct Decider {
     /// What silence means where pods are asked.
     silence: Silence,
     pushers: Pushers,
-    /// Activators with requests, in case they fall silent.
+    /// Whoever reports by itself, in case it falls silent.
     reporters: Reporters,
     /// The second for which the pods that do not push were asked last.
     asked_for: Option<Moment>,
     /// How long rounds of asking took.
     pub(crate) durations: Durations,
+    overload: Overload,
+    /// Requests that the ready pods took at the last evaluation.
+    slots: f64,
+    schedules: Vec<Schedule>,
     memory: Memory,
     pub(crate) status: Status,
     zero: ZeroState,
@@ -65,6 +80,12 @@ impl Decider {
             reporters: Reporters::default(),
             asked_for: None,
             durations: Durations::default(),
+            overload: Overload::new(spec.windows.stable, spec.windows.panic),
+            slots: 0.0,
+            schedules: match config.compat {
+                Compat::Strict => Vec::new(),
+                Compat::Better => config.schedules.iter().filter(|of| of.revision == id).cloned().collect(),
+            },
             memory: Memory::new(&spec.scale, ready, now, config.compat),
             status: Status::initial(&spec.scale, config.compat),
             zero: ZeroState::new(now, config.compat),
@@ -80,16 +101,51 @@ impl Decider {
         }
     }
 
+    /// Goes on with what an earlier autoscaler knew of the revision, as far as
+    /// that is young enough.
+    pub(crate) fn restore(&mut self, saved: &Saved, now: Moment) {
+        let spec = &self.view.spec;
+        let usable = saved.use_of(spec.windows.stable, now);
+        if usable != Use::Nothing {
+            self.zero = ZeroState::restore(saved.activity, saved.path, self.compat);
+            self.path = saved.path;
+        }
+        if usable == Use::All {
+            saved.load.put_into(&mut self.collection, saved.at, now);
+            self.memory = Memory::restore(&spec.scale, &saved.memory, self.compat);
+            self.status = saved.status;
+            self.ordered = saved.ordered;
+        }
+    }
+
+    /// What the next autoscaler should know of the revision.
+    pub(crate) fn save(&self, now: Moment) -> Saved {
+        Saved {
+            at: now,
+            load: SavedLoad::of(&self.collection, self.view.spec.windows.stable, now),
+            memory: self.memory.save(),
+            status: self.status,
+            activity: *self.zero.activity(),
+            ordered: self.ordered,
+            path: self.path,
+        }
+    }
+
     pub(crate) fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
         if Arc::ptr_eq(view, &self.view) {
             return;
         }
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
+            self.overload.resize(view.spec.windows.stable, view.spec.windows.panic);
+        }
+        if view.pods != self.view.pods {
+            let there: HashSet<&str> = view.pods.iter().map(|pod| &*pod.name).collect();
+            let names = self.view.pods.iter().map(|pod| &pod.name);
+            self.reporters.forget(names.filter(|name| !there.contains(&***name)).cloned());
+            self.pushers.retain(now, |name| there.contains(name));
         }
         self.collection.set_silence(silence(view, self.silence));
-        self.pushers.retain(now, |name| view.pods.iter().any(|pod| *pod.name == *name));
-        self.reporters.retain(|name| view.pods.iter().all(|pod| pod.name != *name));
         self.view = view.clone();
     }
 
@@ -102,17 +158,16 @@ impl Decider {
             if !pushes && self.asked_for == Some(at.truncated_to_second()) {
                 return;
             }
-        } else if self.compat == Compat::Better
-            && policy::collect::check(stat).is_ok()
-            && !self.reporters.note(at, stat, urgent)
-        {
-            return;
         }
-        self.add(at, stat);
+        let recorded = match self.compat {
+            Compat::Strict => self.collection.record(at, stat),
+            Compat::Better => self.reporters.record(at, stat, urgent, &mut self.collection),
+        };
+        self.note(recorded);
     }
 
-    fn add(&mut self, at: Moment, stat: &Stat) {
-        if let Err(why) = self.collection.record(at, stat) {
+    fn note(&mut self, recorded: Result<(), Dropped>) {
+        if let Err(why) = recorded {
             self.dropped_stats += 1;
             crate::metrics::dropped(why);
         }
@@ -149,7 +204,8 @@ impl Decider {
     pub(crate) fn scraped(&mut self, outcome: &Outcome, now: Moment, took: Duration) {
         if let Ok(Some(stat)) = &outcome.stat {
             self.asked_for = Some(now.truncated_to_second());
-            self.add(now, stat);
+            let recorded = self.collection.record(now, stat);
+            self.note(recorded);
         }
         if !matches!(outcome.stat, Ok(None)) {
             self.durations.note(took);
@@ -166,14 +222,27 @@ impl Decider {
     /// Decides, and says what to order. The same order again and again is
     /// meant: a lost one heals by the next.
     pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
-        let collection = &mut self.collection;
-        // What was said makes sense, or it would not be remembered.
-        self.reporters.fill(now, |at, stat| _ = collection.record(at, stat));
-        collection.release(now);
         let view = self.view.clone();
         let spec = &view.spec;
-        let seen = Observed { load: self.collection.load(spec.scale.metric, now), ready: Ready::Pods(ready(&view)) };
-        let decision = scale::decide(&spec.scale, &seen, &Overrides::NONE, &mut self.memory, now);
+        let (starting, bounds) = match self.compat {
+            Compat::Strict => (0, None),
+            Compat::Better => {
+                let asked = self.asked_for.is_some_and(|asked| now.since(asked) < ASKED);
+                let is_known = |name: &str| asked && view.pods.iter().any(|pod| *pod.name == *name);
+                self.reporters.fill(now, &mut self.collection, is_known);
+                (starting(&view), self.without_queue(&view, now))
+            }
+        };
+        self.collection.release(now);
+        let floor = self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max();
+        let load = match self.collection.load(spec.scale.metric, now) {
+            // There is nobody who could report; that is no reason to stay cold.
+            Load::NoData if floor.is_some() && view.pods.is_empty() => Load::Average { stable: 0.0, panic: 0.0 },
+            load => load,
+        };
+        let seen = Observed { load, ready: Ready::Pods(ready(&view)), starting, bounds };
+        let overrides = Overrides { floor, ceiling: None };
+        let decision = scale::decide(&spec.scale, &seen, &overrides, &mut self.memory, now);
         self.status.inform(decision.as_ref().ok().map(Status::from));
         let verdict = self.step(&view, now);
         if let Some(pods) = verdict.order {
@@ -190,12 +259,54 @@ impl Decider {
             tracing::info!(revision = %self.id, wanted = self.ordered, path = status::path(self.path), reason, "decided");
         }
         let wanted = self.ordered?;
-        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first: Vec::new() })
+        let go_first = self.go_first(&view, wanted, now);
+        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first })
+    }
+
+    /// Takes in the seconds that are over, and says what is to be asked for at
+    /// most while requests wait for pods that start.
+    fn without_queue(&mut self, view: &RevisionView, now: Moment) -> Option<WishBounds> {
+        let (spec, limit) = (&view.spec, view.spec.container_concurrency);
+        if spec.scale.metric != Metric::Concurrency || limit == 0 {
+            return None;
+        }
+        let slots = f64::from(ready(view)) * f64::from(limit);
+        let mut capacity = Capacity {
+            slots: slots.min(std::mem::replace(&mut self.slots, slots)),
+            carried: f64::from(ready(view)) * spec.scale.target,
+            starting: starting(view),
+            target: spec.scale.target,
+        };
+        let index = now.unix_seconds();
+        let first = self.overload.next().unwrap_or(index - 1).max(index - SECONDS_BACK_MAX);
+        for index in first..index {
+            if let Some((inside, arrived)) = self.collection.second(index) {
+                self.overload.see(Second { index, inside, arrived }, &capacity);
+            }
+        }
+        capacity.slots = slots;
+        let (inside, _) = self.collection.second(index).unwrap_or_default();
+        self.overload.bounds(index, inside, &capacity)
+    }
+
+    /// Which pods are to go, if there are more than wanted.
+    fn go_first(&self, view: &RevisionView, wanted: u32, now: Moment) -> Vec<PodName> {
+        let staying = view.pods.iter().filter(|pod| pod.phase != PodPhase::Terminating).count();
+        match staying.saturating_sub(wanted as usize) {
+            0 => Vec::new(),
+            _ if self.compat == Compat::Strict => Vec::new(),
+            excess => self.reporters.go_first(&view.pods, excess, now),
+        }
     }
 
     /// Bytes that it holds, without its history.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Decider>() + self.collection.heap_bytes() + self.pushers.heap_bytes() + self.reporters.heap_bytes()
+        size_of::<Decider>()
+            + self.collection.heap_bytes()
+            + self.pushers.heap_bytes()
+            + self.reporters.heap_bytes()
+            + self.overload.heap_bytes()
+            + self.memory.heap_bytes()
     }
 
     fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {
@@ -222,6 +333,11 @@ impl Decider {
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
         status::of(id, self, now)
     }
+}
+
+fn starting(view: &RevisionView) -> u32 {
+    let starting = view.pods.iter().filter(|pod| pod.phase == PodPhase::Starting).count();
+    u32::try_from(starting).unwrap_or(u32::MAX)
 }
 
 pub(crate) fn ready(view: &RevisionView) -> u32 {

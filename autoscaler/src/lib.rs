@@ -24,7 +24,9 @@ pub mod knative;
 mod metrics;
 mod pace;
 mod rate;
+pub mod schedule;
 pub mod stat_server;
+pub mod state;
 pub mod status;
 
 use collect::Target;
@@ -41,10 +43,13 @@ use policy::collect::Silence;
 use policy::compat::Compat;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
+use policy::saved::{self, Saved};
 use policy::scrape::Outcome;
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
+use schedule::Schedule;
 use status::RevisionStatus;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -74,6 +79,8 @@ pub struct Config {
     /// How long after the beginning of a second decisions come, so that what
     /// is known of it is whole.
     pub after_reports: Duration,
+    /// At least so many pods at certain times; not in strict mode.
+    pub schedules: Arc<[Schedule]>,
 }
 
 impl Default for Config {
@@ -83,6 +90,7 @@ impl Default for Config {
             tick: Duration::from_secs(2),
             silence: Silence::Unknown,
             after_reports: AFTER_REPORTS,
+            schedules: Arc::default(),
         }
     }
 }
@@ -105,18 +113,38 @@ pub struct Autoscaler {
     pace: Arc<Mutex<Pace>>,
     /// Which revisions are decided on here; all without it.
     owners: Option<watch::Receiver<Arc<Owners>>>,
+    /// What an earlier one knew of revisions that were not seen yet.
+    saved: Arc<Mutex<BTreeMap<RevisionId, Saved>>>,
 }
 
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
-        Autoscaler { config, deciders: Arc::default(), pace: Arc::default(), owners: None }
+        Autoscaler { config, deciders: Arc::default(), pace: Arc::default(), owners: None, saved: Arc::default() }
     }
 
     /// One of several replicas: decides on the revisions of its own buckets.
     pub fn among(mut self, owners: watch::Receiver<Arc<Owners>>) -> Autoscaler {
         self.owners = Some(owners);
         self
+    }
+
+    /// Goes on with what an earlier one has [`Autoscaler::save`]d. In strict
+    /// mode it means nothing, as the reference begins anew each time.
+    pub fn restore(&self, saved: BTreeMap<RevisionId, Saved>) {
+        if self.config.compat == Compat::Better {
+            *self.saved.lock() = saved;
+        }
+    }
+
+    /// What the next one should know: of revisions that are there, and of those
+    /// that this one was told of and has not seen yet.
+    pub fn save(&self, now: Moment) -> BTreeMap<RevisionId, Saved> {
+        let mut all = self.saved.lock().clone();
+        all.retain(|_, saved| now.since(saved.at) <= saved::AGE_MAX);
+        let deciders = self.deciders.lock();
+        all.extend(deciders.sorted().into_iter().map(|(id, decider)| (id.clone(), decider.save(now))));
+        all
     }
 
     /// What was decided for each revision, and why.
@@ -169,23 +197,29 @@ impl Autoscaler {
 
     /// Follows the platform: deciders for what is there, none for what is gone.
     /// New ones are due at once: until the first decision nothing is wanted.
-    fn follow(&self, snapshot: &Snapshot) {
-        let now = clock::now();
+    ///
+    /// [`run`] calls this and what follows; so does whoever has a clock of
+    /// their own, as a simulation does.
+    pub fn follow(&self, snapshot: &Snapshot, now: Moment) {
         let owners = self.owners.as_ref().map(|owners| owners.borrow().clone());
         let is_here = |id: &RevisionId| owners.as_ref().is_none_or(|owners| owners.are_here(id));
         let mut deciders = self.deciders.lock();
         deciders.retain(|id| snapshot.revisions.contains_key(id) && is_here(id));
         for (id, view) in snapshot.revisions.iter().filter(|(id, _)| is_here(id)) {
-            match deciders.get_mut(id) {
-                Some(decider) => decider.follow(view, now),
-                None => deciders.insert(id.clone(), Decider::new(id.clone(), view.clone(), &self.config, now)),
+            if let Some(decider) = deciders.get_mut(id) {
+                decider.follow(view, now);
+                continue;
             }
+            let mut decider = Decider::new(id.clone(), view.clone(), &self.config, now);
+            if let Some(saved) = self.saved.lock().remove(id) {
+                decider.restore(&saved, now);
+            }
+            deciders.insert(id.clone(), decider);
         }
     }
 
     /// Takes stats in; decides at once where they ask for it.
-    fn ingest(&self, batch: &StatBatch) -> Vec<Order> {
-        let now = clock::now();
+    pub fn ingest(&self, batch: &StatBatch, now: Moment) -> Vec<Order> {
         let mut deciders = self.deciders.lock();
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
@@ -199,7 +233,7 @@ impl Autoscaler {
     }
 
     /// All are due. If the last round is not over yet it goes on instead.
-    fn tick(&self) {
+    pub fn tick(&self) {
         if self.deciders.lock().begin() {
             self.pace.lock().begin();
         }
@@ -214,17 +248,16 @@ impl Autoscaler {
         self.deciders.lock().again(revision);
     }
 
-    /// Decides on the next ones that are due, as many as may be ordered for.
-    fn decide(&self, room: mpsc::PermitIterator<'_, Order>) {
+    /// Decides on the next ones that are due, `most` of them.
+    pub fn decide(&self, most: usize, now: Moment, mut give: impl FnMut(Order)) {
         let began = Instant::now();
-        let now = clock::now();
         let mut deciders = self.deciders.lock();
         let mut revisions = 0;
-        for place in room {
+        while revisions < most {
             let Some(decider) = deciders.next() else { break };
             revisions += 1;
             if let Some(order) = decider.evaluate(now) {
-                place.send(order);
+                give(order);
             }
         }
         let over = !deciders.are_due();
@@ -251,15 +284,15 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
                     return;
                 }
                 let snapshot = world.borrow_and_update().clone();
-                autoscaler.follow(&snapshot);
+                autoscaler.follow(&snapshot, clock::now());
             }
             () = changed(&mut owners) => {
                 let snapshot = world.borrow().clone();
-                autoscaler.follow(&snapshot);
+                autoscaler.follow(&snapshot, clock::now());
             }
             batch = stats.next() => {
                 let Some(batch) = batch else { return };
-                for order in autoscaler.ingest(&batch) {
+                for order in autoscaler.ingest(&batch, clock::now()) {
                     if let Err(error) = orders.try_send(order) {
                         let (mpsc::error::TrySendError::Full(order) | mpsc::error::TrySendError::Closed(order)) = error;
                         autoscaler.again(&order.revision);
@@ -270,8 +303,12 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
             // While the platform takes no orders there is no use in deciding;
             // stats are taken in all the same.
             room = orders.reserve_many(slice), if autoscaler.are_due() => {
-                let Ok(room) = room else { return };
-                autoscaler.decide(room);
+                let Ok(mut room) = room else { return };
+                autoscaler.decide(slice, clock::now(), |order| {
+                    if let Some(place) = room.next() {
+                        place.send(order);
+                    }
+                });
             }
             () = shutdown.stopping() => return,
         }

@@ -12,7 +12,7 @@ mod settings;
 mod transports;
 
 use autoscaler::stat_server::Sinks;
-use autoscaler::{Autoscaler, Links, collect, forward, ingest, stat_server};
+use autoscaler::{Autoscaler, Links, collect, forward, ingest, stat_server, state};
 use platform::file;
 use plumbing::fds::Budget;
 use plumbing::shutdown::Shutdown;
@@ -81,6 +81,10 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
     let (sinks, stats) = to_decisions(&owned, &shutdown);
     let compat = settings.config.compat;
     let autoscaler = Autoscaler::new(settings.config).among(owned.clone());
+    let keeping = settings.state.map(|path| {
+        state::restore(&autoscaler, &path);
+        tokio::spawn(state::keep(autoscaler.clone(), path, shutdown.clone()))
+    });
     let links = Links { world: snapshots.world.clone(), orders, stats };
     let deciding = tokio::spawn(autoscaler::run(autoscaler.clone(), links, shutdown.clone()));
     tokio::spawn(metrics::upkeep(recorder.clone(), shutdown.clone()));
@@ -111,6 +115,9 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
         shutdown.stop();
         platform_stop.cancel();
         let _ = tokio::time::timeout(END_MAX, written).await;
+        if let Some(keeping) = keeping {
+            let _ = tokio::time::timeout(END_MAX, keeping).await;
+        }
     };
     tokio::select! {
         () = ended => Ok(ExitCode::SUCCESS),

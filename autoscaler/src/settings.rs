@@ -2,7 +2,7 @@
 
 use crate::transports::{self, Transports};
 use autoscaler::ingest::Limits;
-use autoscaler::{AFTER_ANSWERS, Config};
+use autoscaler::{AFTER_ANSWERS, Config, schedule};
 use plumbing::env::Env;
 use plumbing::fault::Faults;
 use plumbing::telemetry::Format;
@@ -10,11 +10,13 @@ use policy::compat::Compat;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SNAPSHOTS: &str = "ZEROSCALE_SNAPSHOT_FILE";
 const ORDERS: &str = "ZEROSCALE_ORDER_FILE";
+const SCHEDULES: &str = "ZEROSCALE_SCHEDULE_FILE";
+const STATE: &str = "ZEROSCALE_STATE_FILE";
 const STATS: &str = "ZEROSCALE_STATS_LISTEN";
 const ADMIN: &str = "ZEROSCALE_ADMIN_LISTEN";
 const TICK: &str = "ZEROSCALE_TICK";
@@ -27,7 +29,7 @@ const LOG_FORMAT: &str = "ZEROSCALE_LOG_FORMAT";
 const LOG_LEVEL: &str = "ZEROSCALE_LOG_LEVEL";
 
 /// Flag, variable, what it is for.
-const FLAGS: [(&str, &str, &str); 19] = [
+const FLAGS: [(&str, &str, &str); 21] = [
     ("--snapshots", SNAPSHOTS, "the snapshot file"),
     ("--orders", ORDERS, "the order file"),
     ("--stats-listen", STATS, "stats of activators and sidecars (0.0.0.0:8081)"),
@@ -44,6 +46,8 @@ const FLAGS: [(&str, &str, &str); 19] = [
     ("--scrape-max", transports::SCRAPE_MAX, "pods asked at a time (512)"),
     ("--mesh-mode", transports::MESH, "auto, enabled or disabled (auto)"),
     ("--buckets", transports::BUCKETS, "replicas that share the revisions (1)"),
+    ("--state", STATE, "a file for what is to be known after a restart (none)"),
+    ("--schedules", SCHEDULES, "a file of schedules for a warm floor (none)"),
     ("--compat", COMPAT, "better or strict (better)"),
     ("--log-format", LOG_FORMAT, "text or json (text)"),
     ("--log-level", LOG_LEVEL, "error, warn, info, debug or trace (info)"),
@@ -60,6 +64,7 @@ pub(crate) enum Asked {
 pub(crate) struct Settings {
     pub(crate) snapshots: PathBuf,
     pub(crate) orders: PathBuf,
+    pub(crate) state: Option<PathBuf>,
     pub(crate) stats: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) limits: Limits,
@@ -121,9 +126,13 @@ fn settings(env: &mut Env) -> Settings {
     if transports.scrape.is_some() {
         config.after_reports = AFTER_ANSWERS;
     }
+    if let Some(schedules) = env.own(SCHEDULES, |path| schedule::read(Path::new(path))) {
+        config.schedules = schedules.into();
+    }
     Settings {
         snapshots: file(env, SNAPSHOTS),
         orders: file(env, ORDERS),
+        state: Some(env.text(STATE)).filter(|path| !path.is_empty()).map(PathBuf::from),
         stats: env.own_form(STATS, "address").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 8081))),
         admin: env.own_form(ADMIN, "address").unwrap_or(SocketAddr::from(([0, 0, 0, 0], 9090))),
         limits,

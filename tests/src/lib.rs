@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod held;
 pub mod lags;
 pub mod leaving;
+pub mod loads;
 pub mod otlp;
 pub mod pod_end;
 pub mod program;

@@ -57,6 +57,22 @@ impl Active {
     }
 }
 
+impl Active {
+    /// From the condition's status and reason; `None` for a status that there
+    /// is not.
+    pub fn parse(status: &str, reason: &str) -> Option<Active> {
+        Some(match (status, reason) {
+            ("Unknown", "") => Active::Starting(Starting::New),
+            ("Unknown", _) => Active::Starting(Starting::Queued),
+            ("True", _) => Active::Yes,
+            ("False", "TimedOut") => Active::No(Idle::TimedOut),
+            ("False", "") => Active::No(Idle::Unsaid),
+            ("False", _) => Active::No(Idle::NoTraffic),
+            _ => return None,
+        })
+    }
+}
+
 /// The condition with its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {

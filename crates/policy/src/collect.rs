@@ -106,9 +106,14 @@ impl Collection {
         }
         let concurrency = stat.average_concurrency - stat.average_proxied_concurrency;
         let rps = stat.request_count - stat.proxied_request_count;
+        self.add(at, concurrency, rps);
+        Ok(())
+    }
+
+    /// Adds to what was recorded in the second of `at`.
+    pub(crate) fn add(&mut self, at: Moment, concurrency: f64, rps: f64) {
         self.concurrency.record(at, concurrency);
         self.rps.record(at, rps);
-        Ok(())
     }
 
     /// Averages of `metric` at `now`; never [`Load::NotCollecting`].
@@ -121,6 +126,12 @@ impl Collection {
             return Load::NoData;
         }
         Load::Average { stable: pair.stable.average(now), panic: pair.panic.average(now) }
+    }
+
+    /// Requests in progress and arrivals as recorded in one second (whole ones
+    /// since 1970); `None` when nothing was, or it is past.
+    pub fn second(&self, index: i64) -> Option<(f64, f64)> {
+        Some((self.concurrency.stable.second(index)?, self.rps.stable.second(index)?))
     }
 
     /// Changes the lengths of the windows, and keeps what they hold.

@@ -18,10 +18,12 @@
 //! | which autoscaler works for a revision | [`own`] |
 //! | averages of load | [`window`], [`collect`] |
 //! | asking pods for their load | [`scrape`] |
-//! | activators that fall silent | [`reporters`] |
 //! | stats for another replica | [`forward`] |
+//! | reports that do not come, pods without work | [`reporters`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
+//! | load, queues and noise told apart | [`overload`], [`steady`] |
+//! | what is kept over a restart | [`saved`] |
 //! | what acted on that number, for people | [`limit`] |
 //! | the reference's answer or the better one | [`compat`] |
 //! | durations as text | [`duration`] |
@@ -44,15 +46,18 @@ mod md5;
 pub mod mesh;
 pub mod moment;
 pub mod names;
+pub mod overload;
 pub mod own;
 pub mod pick;
 pub mod probe;
 pub mod probing;
 pub mod reporters;
 pub mod revision;
+pub mod saved;
 pub mod scale;
 pub mod scrape;
 pub mod stat;
+pub mod steady;
 pub mod subset;
 pub mod timeline;
 pub mod wake;

@@ -10,8 +10,15 @@ pub enum LimitKind {
     RateDown,
     /// `activation-scale`: so many pods when any is wanted.
     ActivationScale,
+    /// What waits only because pods are still starting is left out.
+    StartingPods,
     /// While in panic the number never falls.
     PanicFloor,
+    /// Panic is over, and the panic window still asks for more than the stable
+    /// one has seen.
+    AfterPanic,
+    /// The load lies at the edge of one pod less.
+    Steady,
     /// `scale-down-delay`: a lower number must have held for that long.
     DelayWindow,
     /// An [`Overrides`] bound.
@@ -47,7 +54,10 @@ impl LimitKind {
             LimitKind::RateUp => "rate-up",
             LimitKind::RateDown => "rate-down",
             LimitKind::ActivationScale => "activation-scale",
+            LimitKind::StartingPods => "starting-pods",
             LimitKind::PanicFloor => "panic-floor",
+            LimitKind::AfterPanic => "after-panic",
+            LimitKind::Steady => "steady",
             LimitKind::DelayWindow => "delay-window",
             LimitKind::Override => "override",
             LimitKind::InitialScale => "initial-scale",

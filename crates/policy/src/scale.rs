@@ -10,12 +10,17 @@ use crate::collect::Load;
 use crate::compat::Compat;
 use crate::limit::{LimitKind, Overrides, Steps};
 use crate::moment::Moment;
+use crate::overload::WishBounds;
 use crate::revision::ScaleSpec;
+use crate::steady::Steady;
 use crate::window::DelayWindow;
 use std::time::Duration;
 
 /// Width of one bucket of the delay window: the reference's tick.
 const TICK: Duration = Duration::from_secs(2);
+
+/// The stable window is far behind the panic window from this ratio on.
+const BEHIND: f64 = 1.25;
 
 /// Ready pods of a revision, as far as they could be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +40,18 @@ pub struct Observed {
     pub load: Load,
     /// Pods that take new requests.
     pub ready: Ready,
+    /// Pods that start ([`Compat::Better`] only).
+    pub starting: u32,
+    /// The most pods to wish for, where requests wait for pods that start
+    /// ([`Compat::Better`] only).
+    pub bounds: Option<WishBounds>,
+}
+
+impl Observed {
+    /// Where nothing else is known.
+    pub fn new(load: Load, ready: Ready) -> Observed {
+        Observed { load, ready, starting: 0, bounds: None }
+    }
 }
 
 /// Why no decision could be made. The earlier one stands, and nothing is
@@ -68,9 +85,28 @@ impl Undecided {
 pub struct Memory {
     panic_since: Option<Moment>,
     max_panic_pods: i32,
+    /// What panic held when it ended, while the stable window has not caught
+    /// up with the panic window.
+    after_panic: Option<i32>,
+    steady: Steady,
     delay: Option<DelayWindow>,
     delay_length: Duration,
     compat: Compat,
+}
+
+/// A [`Memory`] as plain values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedMemory {
+    /// The last moment of excess; `None` = calm.
+    pub panic_since: Option<Moment>,
+    /// The most pods wished for since panic began.
+    pub max_panic_pods: i32,
+    /// What stays of a panic that is over.
+    pub after_panic: Option<i32>,
+    /// What holds the number against noise.
+    pub steady: Steady,
+    /// Bucket and value of each candidate of the delay window, oldest first.
+    pub delay: Vec<(i64, i32)>,
 }
 
 /// How many pods, and why.
@@ -107,6 +143,8 @@ pub struct Why {
     /// `wish_panic` over the ready pods (at least 1): panic from
     /// `panic-threshold-percentage` on.
     pub ratio: f64,
+    /// Pods that start.
+    pub starting: u32,
     /// True when the wish of the panic window was the one taken.
     pub by_panic_window: bool,
     /// The limits that acted on the wish, in order.
@@ -114,6 +152,11 @@ pub struct Why {
 }
 
 impl Memory {
+    /// Bytes held beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.delay.as_ref().map_or(0, DelayWindow::heap_bytes)
+    }
+
     /// For a revision first seen `now` with `ready` pods (0 when they could
     /// not be counted). With two or more it starts in panic, so that a
     /// restarted autoscaler takes no pod away for a stable window.
@@ -121,7 +164,34 @@ impl Memory {
         Memory {
             panic_since: (ready > 1).then_some(now),
             max_panic_pods: i32::try_from(ready).unwrap_or(i32::MAX),
+            after_panic: None,
+            steady: Steady::default(),
             delay: delay_window(spec.scale_down_delay),
+            delay_length: spec.scale_down_delay,
+            compat,
+        }
+    }
+
+    /// All of it, to go on with after a restart.
+    pub fn save(&self) -> SavedMemory {
+        SavedMemory {
+            panic_since: self.panic_since,
+            max_panic_pods: self.max_panic_pods,
+            after_panic: self.after_panic,
+            steady: self.steady,
+            delay: self.delay.as_ref().map(DelayWindow::values).unwrap_or_default(),
+        }
+    }
+
+    /// Goes on with what was saved.
+    pub fn restore(spec: &ScaleSpec, saved: &SavedMemory, compat: Compat) -> Memory {
+        let delay = delay_window(spec.scale_down_delay);
+        Memory {
+            panic_since: saved.panic_since,
+            max_panic_pods: saved.max_panic_pods,
+            after_panic: saved.after_panic,
+            steady: saved.steady,
+            delay: delay.map(|window| window.with_values(&saved.delay)),
             delay_length: spec.scale_down_delay,
             compat,
         }
@@ -170,15 +240,20 @@ pub fn decide(
     memory.follow_delay(spec.scale_down_delay);
 
     let pods = f64::from(ready.max(1));
+    let better = memory.compat == Compat::Better;
+    let bounds = seen.bounds.filter(|_| better);
     let wish_stable = (stable / spec.target).ceil();
     let wish_panic = (panic / spec.target).ceil();
-    let ratio = wish_panic / pods;
+    // What waits for pods that start is no reason for a panic either.
+    let ratio = bounds.map_or(wish_panic, |bounds| lower(wish_panic, f64::from(bounds.panic))) / pods;
     panic_mode(spec, ratio, memory, now);
 
-    let rates = Rates::of(spec, pods);
-    let by_stable = rates.limit(wish_stable, spec, memory.compat);
-    let by_panic = rates.limit(wish_panic, spec, memory.compat);
+    let rates = Rates::of(spec, pods, if better { ready.saturating_add(seen.starting) } else { ready });
+    let by_stable = rates.limit(wish_stable, bounds.map(|bounds| bounds.stable), spec, memory.compat);
+    let by_panic = rates.limit(wish_panic, bounds.map(|bounds| bounds.panic), spec, memory.compat);
     let in_panic = memory.panic_since.is_some();
+    let held = memory.after_panic.filter(|_| !in_panic).and_then(|held| after_panic(held, &by_stable, &by_panic));
+    memory.after_panic = held;
     let by_panic_window = in_panic && by_panic.pods > by_stable.pods;
     let Limited { pods, mut steps } = if by_panic_window { by_panic } else { by_stable };
 
@@ -186,6 +261,16 @@ pub fn decide(
     if in_panic {
         memory.max_panic_pods = memory.max_panic_pods.max(desired);
         desired = steps.change(LimitKind::PanicFloor, desired, memory.max_panic_pods);
+    } else if let Some(held) = held {
+        desired = steps.change(LimitKind::AfterPanic, desired, held);
+    }
+    if better {
+        let after = (!in_panic && spec.reachable).then_some(spec.stable_window);
+        desired = steps.change(
+            LimitKind::Steady,
+            desired,
+            memory.steady.hold(desired, (stable / spec.target, panic / spec.target), after, now),
+        );
     }
     if spec.reachable
         && let Some(delay) = &mut memory.delay
@@ -199,7 +284,18 @@ pub fn decide(
         excess_burst_capacity: excess_burst_capacity(spec, ready, panic, memory.compat),
         panic: in_panic,
         max_panic_pods: memory.max_panic_pods,
-        why: Why { stable, panic, ready, target: spec.target, wish_stable, wish_panic, ratio, by_panic_window, steps },
+        why: Why {
+            stable,
+            panic,
+            ready,
+            target: spec.target,
+            wish_stable,
+            wish_panic,
+            ratio,
+            starting: if better { seen.starting } else { 0 },
+            by_panic_window,
+            steps,
+        },
     })
 }
 
@@ -232,8 +328,18 @@ fn panic_mode(spec: &ScaleSpec, ratio: f64, memory: &mut Memory, now: Moment) {
         && since + spec.stable_window < now
     {
         memory.panic_since = None;
+        memory.after_panic = (memory.compat == Compat::Better).then_some(memory.max_panic_pods);
         memory.max_panic_pods = 0;
     }
+}
+
+/// What stays of a panic that is over, until the stable window has caught up:
+/// as many pods as the panic window asks for, of those that are there; and more
+/// only while the stable window is far behind, since then the load still rises.
+fn after_panic(held: i32, by_stable: &Limited, by_panic: &Limited) -> Option<i32> {
+    let asked = by_panic.pods;
+    let rises = f64::from(asked) > f64::from(by_stable.pods) * BEHIND;
+    (asked > by_stable.pods).then(|| if rises { asked } else { held.min(asked) }).filter(|&held| held > by_stable.pods)
 }
 
 /// How far one decision may go from the ready pods.
@@ -249,16 +355,25 @@ struct Limited {
 }
 
 impl Rates {
-    fn of(spec: &ScaleSpec, pods: f64) -> Rates {
-        Rates {
-            up: (spec.max_scale_up_rate * pods).ceil(),
-            // Nobody is led to an unreachable revision: it may go at once.
-            down: if spec.reachable { (pods / spec.max_scale_down_rate).floor() } else { 0.0 },
-        }
+    /// `pods` are those that serve, `there` those that can be taken away. The
+    /// reference limits by the former alone, so that pods that are starting
+    /// all go at once.
+    fn of(spec: &ScaleSpec, pods: f64, there: u32) -> Rates {
+        let up = (spec.max_scale_up_rate * pods).ceil();
+        // Nobody is led to an unreachable revision: it may go at once.
+        let down = (f64::from(there.max(1)) / spec.max_scale_down_rate).floor();
+        Rates { up, down: if spec.reachable { lower(down, up) } else { 0.0 } }
     }
 
-    fn limit(&self, wish: f64, spec: &ScaleSpec, compat: Compat) -> Limited {
+    fn limit(&self, wish: f64, most: Option<i32>, spec: &ScaleSpec, compat: Compat) -> Limited {
         let mut steps = Steps::new();
+        let wish = match most {
+            Some(most) if wish > f64::from(most) => {
+                steps.change(LimitKind::StartingPods, whole(wish, Compat::Better), most);
+                f64::from(most)
+            }
+            _ => wish,
+        };
         let mut pods = whole(lower(higher(wish, self.down), self.up), compat);
         if wish < self.down {
             steps.change(LimitKind::RateDown, whole(wish, Compat::Better), pods);
@@ -322,7 +437,7 @@ mod tests {
     }
 
     fn seen(stable: f64, panic: f64, ready: u32) -> Observed {
-        Observed { load: Load::Average { stable, panic }, ready: Ready::Pods(ready) }
+        Observed::new(Load::Average { stable, panic }, Ready::Pods(ready))
     }
 
     fn at(spec: &ScaleSpec, seen: &Observed, memory: &mut Memory, now: i64) -> Decision {
@@ -437,7 +552,7 @@ mod tests {
             (average, Ready::Unknown, Undecided::PodsUnknown),
             (endless, Ready::Pods(1), Undecided::NotFinite),
         ] {
-            let seen = Observed { load, ready };
+            let seen = Observed::new(load, ready);
             let result = decide(&spec, &seen, &Overrides::NONE, &mut memory, second(900));
             assert_eq!(result, Err(why));
         }
@@ -447,7 +562,7 @@ mod tests {
     #[test]
     fn a_revision_without_a_list_of_pods_has_none() {
         let spec = spec();
-        let seen = Observed { load: Load::Average { stable: 1.0, panic: 1.0 }, ready: Ready::NotFound };
+        let seen = Observed::new(Load::Average { stable: 1.0, panic: 1.0 }, Ready::NotFound);
         let decision = at(&spec, &seen, &mut calm(&spec), 0);
         assert_eq!((decision.desired, decision.excess_burst_capacity), (1, -212));
     }

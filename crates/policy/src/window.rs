@@ -93,6 +93,14 @@ impl Window {
         }
     }
 
+    /// What was recorded in that second, of windows with a bucket for each;
+    /// `None` before the first record, after the last, and out of the window.
+    pub fn second(&self, index: i64) -> Option<f64> {
+        let (first, last) = (self.first?, self.last?);
+        let within = index >= first && index <= last && last - index < as_index(self.buckets.len());
+        (self.granularity == 1 && within).then(|| self.buckets[self.slot(index)])
+    }
+
     /// True when nothing was recorded for longer than the window.
     pub fn is_empty(&self, now: Moment) -> bool {
         match self.last {
@@ -271,6 +279,31 @@ impl DelayWindow {
             self.values.pop_front();
         }
         self.values.front().map_or(value, |&(_, largest)| largest)
+    }
+
+    /// Bucket and value of each that may still become the largest, the oldest
+    /// first.
+    pub fn values(&self) -> Vec<(i64, i32)> {
+        self.values.iter().copied().collect()
+    }
+
+    /// With values that another one had.
+    pub fn with_values(mut self, values: &[(i64, i32)]) -> DelayWindow {
+        let bucket = i64::try_from(self.granularity.as_secs()).unwrap_or(i64::MAX);
+        for &(index, value) in values {
+            self.record(Moment::from_unix_millis(index.saturating_mul(bucket).saturating_mul(1000)), value);
+        }
+        self
+    }
+
+    /// Bytes held beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        self.values.capacity() * size_of::<(i64, i32)>()
+    }
+
+    /// The largest at the last recording; `None` before the first.
+    pub fn largest(&self) -> Option<i32> {
+        self.values.front().map(|&(_, largest)| largest)
     }
 
     /// Changes the span; what it has seen stays until it is too old.

@@ -37,7 +37,7 @@ fn run(mut arguments: impl Iterator<Item = String>, out: &mut dyn Write) -> Resu
         return Ok(None);
     }
     let campaign = find(&name).ok_or_else(|| Failure::Usage(format!("there is no campaign {name}")))?;
-    let tally = (campaign.run)(Arguments::parse(arguments)?, out)?;
+    let tally = (campaign.run)(Arguments::parse(arguments), out)?;
     writeln!(out, "{} passed, {} failed", tally.passed, tally.failed)?;
     Ok(Some(tally))
 }

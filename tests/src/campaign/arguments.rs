@@ -1,30 +1,35 @@
-//! The options of a campaign: `--name value` or `--name=value`.
+//! What follows a campaign's name: options, `--name value` or `--name=value`,
+//! and words, as names of files.
 
 use super::Failure;
 use std::str::FromStr;
 
-/// Options that were not taken yet.
+/// Options and words that were not taken yet.
 pub struct Arguments {
     left: Vec<(String, Option<String>)>,
+    words: Vec<String>,
 }
 
 impl Arguments {
-    /// From what follows the campaign's name.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] for anything that is no option.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, Failure> {
-        let mut left: Vec<(String, Option<String>)> = Vec::new();
+    /// From what follows the campaign's name. Every option has a value, so
+    /// what follows one without `=` is that.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Arguments {
+        let (mut left, mut words) = (Vec::<(String, Option<String>)>::new(), Vec::new());
         for argument in arguments {
             let option = argument.strip_prefix("--");
             match (option.and_then(|option| option.split_once('=')), option, left.last_mut()) {
                 (Some((name, value)), ..) => left.push((name.to_owned(), Some(value.to_owned()))),
                 (None, Some(name), _) => left.push((name.to_owned(), None)),
                 (None, None, Some((_, place @ None))) => *place = Some(argument),
-                _ => return Err(Failure::Usage(format!("{argument} is no option"))),
+                _ => words.push(argument),
             }
         }
-        Ok(Arguments { left })
+        Arguments { left, words }
+    }
+
+    /// All words.
+    pub fn words(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.words)
     }
 
     /// The value of an option, if it is given.
@@ -43,11 +48,12 @@ impl Arguments {
     /// Nothing else may be given.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming an option that nobody took.
+    /// [`Failure::Usage`] naming an option or a word that nobody took.
     pub fn finish(self) -> Result<(), Failure> {
-        match self.left.first() {
-            Some((name, _)) => Err(Failure::Usage(format!("there is no option --{name} here"))),
-            None => Ok(()),
+        match (self.left.first(), self.words.first()) {
+            (Some((name, _)), _) => Err(Failure::Usage(format!("there is no option --{name} here"))),
+            (None, Some(word)) => Err(Failure::Usage(format!("{word} is no option"))),
+            (None, None) => Ok(()),
         }
     }
 }
@@ -56,13 +62,14 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments, Failure> {
+    fn parse(line: &str) -> Arguments {
         Arguments::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn both_ways_to_write_a_value_are_taken() {
-        let mut arguments = parse("--seed 7 --histories=9").unwrap();
+        let mut arguments = parse("--seed 7 a.csv --histories=9 b.csv");
+        assert_eq!(arguments.words(), ["a.csv", "b.csv"]);
         assert_eq!(arguments.take::<u64>("histories").unwrap(), Some(9));
         assert_eq!(arguments.take::<u64>("seed").unwrap(), Some(7));
         assert_eq!(arguments.take::<u64>("other").unwrap(), None);
@@ -71,9 +78,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert!(parse("seed").is_err() && parse("--seed 1 2").is_err());
-        assert!(parse("--seed x").unwrap().take::<u64>("seed").is_err());
-        assert!(parse("--seed").unwrap().take::<u64>("seed").is_err());
-        assert!(parse("--what 1").unwrap().finish().is_err());
+        assert!(parse("seed").finish().is_err());
+        assert!(parse("--seed x").take::<u64>("seed").is_err());
+        assert!(parse("--seed").take::<u64>("seed").is_err());
+        assert!(parse("--what 1").finish().is_err());
     }
 }

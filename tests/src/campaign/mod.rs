@@ -15,6 +15,7 @@ mod held;
 mod kills;
 mod leavers;
 mod leaving;
+mod loads;
 mod pod_end;
 mod report;
 mod reuse;
@@ -30,7 +31,7 @@ pub use arguments::Arguments;
 use std::io::{self, Write};
 
 /// What to print when the command line makes no sense.
-pub const USAGE: &str = "usage: campaign --list | NAME [OPTION...]";
+pub const USAGE: &str = "usage: campaign --list | NAME [OPTION...] [FILE...]";
 
 /// One of the campaigns.
 pub struct Campaign {
@@ -52,6 +53,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "start-failures", about: start_failures::ABOUT, run: start_failures::run },
     Campaign { name: "kills", about: kills::ABOUT, run: kills::run },
     Campaign { name: "held", about: held::ABOUT, run: held::run },
+    Campaign { name: "loads", about: loads::ABOUT, run: loads::run },
     Campaign { name: "leaving", about: leaving::ABOUT, run: leaving::run },
     Campaign { name: "wake-signal", about: wake_signal::ABOUT, run: wake_signal::run },
     Campaign { name: "pod-end", about: pod_end::ABOUT, run: pod_end::run },

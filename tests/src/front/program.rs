@@ -41,7 +41,7 @@ struct Options {
 
 impl Options {
     fn parse(arguments: impl Iterator<Item = String>) -> Result<Options, crate::campaign::Failure> {
-        let mut arguments = Arguments::parse(arguments)?;
+        let mut arguments = Arguments::parse(arguments);
         let options = Options {
             limit: arguments.take("limit")?.unwrap_or(0),
             held_max: arguments.take("held-max")?,

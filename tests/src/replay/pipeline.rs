@@ -78,7 +78,7 @@ impl Pipeline {
         let now = time(&event[1])?;
         let load = self.collection.load(self.spec.metric, now);
         same_load(&event[3], &event[4], load, self.windows.aggregation)?;
-        let seen = Observed { load, ready: Ready::Pods(part(&event[2])?) };
+        let seen = Observed::new(load, Ready::Pods(part(&event[2])?));
         let result = decide(&self.spec, &seen, &Overrides::NONE, &mut self.memory, now);
         same_decision(&event[5], &event[6], &event[7], &result)?;
         same("panic mode", int(&event[8])? != 0, self.memory.panic_since().is_some())

@@ -18,7 +18,7 @@ pub(super) fn judge(row: &Value, mode: Compat) -> Verdict {
             spec = scale_spec(update)?;
             continue;
         }
-        let seen = Observed { load: load(step)?, ready: pods(&step[3])? };
+        let seen = Observed::new(load(step)?, pods(&step[3])?);
         let result = decide(&spec, &seen, &Overrides::NONE, &mut memory, time(&step[0])?);
         located(|| format!("step {number} {step}"), compare(step, &result, &memory))?;
     }

@@ -70,7 +70,7 @@ impl Scaler {
     /// One decision, and as many steps as it asks for at once.
     pub(super) fn tick(&mut self, setup: &Setup, sight: Sight, now: Moment, found: &mut Vec<Violation>) -> ZeroVerdict {
         let ready = if sight.ready == 0 { Ready::NotFound } else { Ready::Pods(sight.ready) };
-        let seen = Observed { load: self.collection.load(setup.spec.metric, now), ready };
+        let seen = Observed::new(self.collection.load(setup.spec.metric, now), ready);
         let decision = decide(&setup.spec, &seen, &Overrides::NONE, &mut self.memory, now);
         self.status.inform(decision.ok().as_ref().map(Status::from));
         let mut verdict = self.step(setup, sight, now, found);
