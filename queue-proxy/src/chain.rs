@@ -145,9 +145,11 @@ fn frame(parts: &mut request::Parts, incoming: &Incoming) {
     if empty && bodied && parts.version != Version::HTTP_2 {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
+    if parts.version != Version::HTTP_2 {
+        return;
+    }
     let crumbs: Vec<&[u8]> = parts.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if crumbs.len() > 1
-        && parts.version == Version::HTTP_2
         && let Ok(cookie) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..]))
     {
         parts.headers.insert(COOKIE, cookie);

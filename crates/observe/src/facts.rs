@@ -1,7 +1,8 @@
 //! What telemetry looks at in a request, before the chain changes its head.
 
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, AsHeaderName, HeaderMap, HeaderValue};
 use http::request;
+use plumbing::marks::Marks;
 use policy::compat::Compat;
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -41,6 +42,10 @@ impl<'a> RequestFacts<'a> {
     /// does so in strict mode alone.
     pub fn is_any_probe(&self, compat: Compat) -> bool {
         let fields = &self.parts.headers;
+        let marks = Marks::of(fields);
+        if !marks.have(Marks::PROBE) && !(self.by_agent && marks.have(Marks::AGENT)) {
+            return false;
+        }
         let filled = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
         let agent = fields.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
         let hidden = compat == Compat::Strict && filled(KUBELET_PROBE);
@@ -50,13 +55,16 @@ impl<'a> RequestFacts<'a> {
     /// The host that the client named, with its port if it named one.
     pub fn host(&self) -> &'a str {
         let authority = self.parts.uri.authority().map(http::uri::Authority::as_str);
-        let field = || text(&self.parts.headers, header::HOST.as_str());
+        let field = || text(&self.parts.headers, header::HOST);
         authority.unwrap_or_else(field)
     }
 
     /// The label by which traffic to tagged routes is told apart.
     pub fn route_tag(&self) -> &'a str {
         let fields = &self.parts.headers;
+        if !Marks::of(fields).have(Marks::ROUTE) {
+            return "kn:disabled";
+        }
         let default = fields.get(DEFAULT_ROUTE).map_or(&b""[..], HeaderValue::as_bytes);
         match (text(fields, TAG), default) {
             ("", b"") => "kn:disabled",
@@ -97,7 +105,7 @@ impl<'a> RequestFacts<'a> {
 }
 
 /// A header's first value; empty without one, or when it is not text.
-pub(crate) fn text<'a>(fields: &'a HeaderMap, name: &str) -> &'a str {
+pub(crate) fn text<'a>(fields: &'a HeaderMap, name: impl AsHeaderName) -> &'a str {
     fields.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 

@@ -2,6 +2,7 @@
 //! the HTTP library's types in the decisions.
 
 use crate::headers;
+use crate::marks::Marks;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, request};
 
@@ -18,7 +19,8 @@ pub struct Head {
     pub offer: Option<HeaderValue>,
     /// True when the client asks for another protocol (websocket, say).
     pub upgrade: bool,
-    /// Lower-case host without port; empty without one.
+    /// Lower-case host without port; empty without one, and at a sidecar, where
+    /// nobody asks for it.
     pub host: String,
     /// True when sending it twice does no harm: a safe or idempotent method.
     pub idempotent: bool,
@@ -50,20 +52,31 @@ impl Head {
     /// Reads a head as a sidecar sees it. `by_agent`: probers are known by their
     /// user agent alone, so that one without the header is told what is missing.
     pub fn at_sidecar(parts: &request::Parts, by_agent: bool) -> Head {
-        Head { probe: probe_at_sidecar(&parts.headers, by_agent), ..Head::read(parts) }
+        let marks = Marks::of(&parts.headers);
+        let looks_so = marks.have(Marks::PROBE) || (by_agent && marks.have(Marks::AGENT));
+        let probe = if looks_so { probe_at_sidecar(&parts.headers, by_agent) } else { None };
+        Head { probe, ..Head::marked(parts, marks) }
     }
 
     /// Reads a head. Headers of untrusted peers must have been removed before
     /// ([`headers::receive`]).
     pub fn read(parts: &request::Parts) -> Head {
+        Head { host: host(parts), ..Head::marked(parts, Marks::of(&parts.headers)) }
+    }
+
+    /// All but the host.
+    fn marked(parts: &request::Parts, marks: Marks) -> Head {
         let fields = &parts.headers;
+        let internal = marks.have(Marks::INTERNAL);
+        let asks = |mark| marks.have(mark);
         Head {
-            probe: probe(fields),
-            kubelet_probe: is_kubelet_probe(fields),
-            proxied: fields.get(headers::PROXY_REQUEST).is_some_and(|value| value == "activator"),
-            offer: fields.get(headers::OFFER).cloned(),
-            upgrade: parts.method == Method::CONNECT || headers::upgrade_protocol(fields).is_some(),
-            host: host(parts),
+            probe: if asks(Marks::PROBE) { probe(fields) } else { None },
+            kubelet_probe: asks(Marks::PROBE.or(Marks::AGENT)) && is_kubelet_probe(fields),
+            proxied: internal && fields.get(headers::PROXY_REQUEST).is_some_and(|value| value == "activator"),
+            offer: if internal { fields.get(headers::OFFER).cloned() } else { None },
+            upgrade: parts.method == Method::CONNECT
+                || (asks(Marks::CONNECTION) && headers::upgrade_protocol(fields).is_some()),
+            host: String::new(),
             idempotent: parts.method.is_idempotent(),
         }
     }

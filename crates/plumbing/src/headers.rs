@@ -1,11 +1,13 @@
 //! Header names, and what happens to headers on the way through.
 
 use crate::forwarded;
+use crate::marks::Marks;
 use crate::trust::Trust;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 use policy::compat::Compat;
+use std::cell::RefCell;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -85,12 +87,17 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 /// Removes what an untrusted peer may not say, before anything reads it, and
 /// writes down where the request came from.
 pub fn receive(fields: &mut HeaderMap, peer: IpAddr, trust: &Trust) {
-    if !trust.peers.contains(peer) {
+    let (internal, origin) = (!trust.peers.contains(peer), !trust.proxies.contains(peer));
+    if !internal && !origin {
+        return;
+    }
+    let marks = Marks::of(fields);
+    if internal && marks.have(Marks::INTERNAL) {
         for name in &INTERNAL {
             fields.remove(name);
         }
     }
-    if !trust.proxies.contains(peer) {
+    if origin && marks.have(Marks::ORIGIN) {
         for name in [&X_FORWARDED_FOR, &X_FORWARDED_HOST, &X_FORWARDED_PROTO, &X_FORWARDED_BY, &header::FORWARDED] {
             fields.remove(name);
         }
@@ -99,6 +106,12 @@ pub fn receive(fields: &mut HeaderMap, peer: IpAddr, trust: &Trust) {
 
 /// Appends the peer to `X-Forwarded-For`, as one line.
 pub fn forwarded_for(fields: &mut HeaderMap, peer: IpAddr) {
+    if !fields.contains_key(&X_FORWARDED_FOR) {
+        if let Some(line) = peer_line(peer) {
+            fields.append(X_FORWARDED_FOR, line);
+        }
+        return;
+    }
     let mut line = String::new();
     for value in fields.get_all(&X_FORWARDED_FOR) {
         // Bytes that are no text cannot be an address list: drop that line.
@@ -112,9 +125,33 @@ pub fn forwarded_for(fields: &mut HeaderMap, peer: IpAddr) {
     }
 }
 
+thread_local! {
+    static PEER: RefCell<Option<(IpAddr, HeaderValue)>> = const { RefCell::new(None) };
+}
+
+/// A peer's address as a line. Most requests in a row come from the same few
+/// peers, often from one activator.
+fn peer_line(peer: IpAddr) -> Option<HeaderValue> {
+    let peer = peer.to_canonical();
+    PEER.with_borrow_mut(|last| match last {
+        Some((address, line)) if *address == peer => Some(line.clone()),
+        _ => {
+            let line = HeaderValue::try_from(peer.to_string()).ok()?;
+            *last = Some((peer, line.clone()));
+            Some(line)
+        }
+    })
+}
+
 /// Removes the headers of one connection; keeps `te: trailers`, and the
 /// request for an upgrade where there is one.
 pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
+    if Marks::of(fields).have(Marks::HOP) {
+        strip(fields);
+    }
+}
+
+fn strip(fields: &mut HeaderMap) {
     let upgrade = upgrade_protocol(fields);
     let trailers = fields.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
     if let Some(named) = named_in_connection(fields) {
@@ -162,34 +199,48 @@ fn has_token(value: &HeaderValue, token: &str) -> bool {
 /// What the sidecar changes on the way to the app: marks and routing headers
 /// go. (The client's host comes back in [`crate::target::to_app`].)
 pub fn to_app(fields: &mut HeaderMap, peer: IpAddr, compat: Compat) {
-    forwarded::add(fields, compat);
-    fields.remove(OFFER);
-    fields.remove(AWAIT_SLOT);
-    if compat == Compat::Better {
-        // From an app that sends back what it got, it would be believed.
-        fields.remove(LEASE);
+    let marks = Marks::of(fields);
+    if marks.have(Marks::ORIGIN) {
+        forwarded::add(fields, compat);
     }
-    fields.remove(SERVING_REVISION);
-    fields.remove(SERVING_NAMESPACE);
-    strip_hop_by_hop(fields);
+    if marks.have(Marks::OURS) {
+        fields.remove(OFFER);
+        fields.remove(AWAIT_SLOT);
+        if compat == Compat::Better {
+            // From an app that sends back what it got, it would be believed.
+            fields.remove(LEASE);
+        }
+        fields.remove(SERVING_REVISION);
+        fields.remove(SERVING_NAMESPACE);
+    }
+    if marks.have(Marks::HOP) {
+        strip(fields);
+    }
     forwarded_for(fields, peer);
 }
 
 /// What the activator changes on the way to a pod.
 pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
-    fields.remove(SERVING_REVISION);
-    fields.remove(SERVING_NAMESPACE);
-    fields.remove(NETWORK_HASH);
-    // Marks are the activator's own to set, whoever the client is.
-    fields.remove(OFFER);
-    fields.remove(HANDBACK);
+    let marks = Marks::of(fields);
+    if marks.have(Marks::OURS) {
+        fields.remove(SERVING_REVISION);
+        fields.remove(SERVING_NAMESPACE);
+        fields.remove(NETWORK_HASH);
+        // Marks are the activator's own to set, whoever the client is.
+        fields.remove(OFFER);
+        fields.remove(HANDBACK);
+    }
     if fields.get(ORIGINAL_HOST).is_none_or(|host| host.is_empty()) {
         // Also where there is none, as the reference does.
         fields.insert(ORIGINAL_HOST, host.unwrap_or(HeaderValue::from_static("")));
     }
     // The body is asked for by reading it; the pod need not ask again.
-    fields.remove(header::EXPECT);
-    strip_hop_by_hop(fields);
+    if marks.have(Marks::EXPECT) {
+        fields.remove(header::EXPECT);
+    }
+    if marks.have(Marks::HOP) {
+        strip(fields);
+    }
     forwarded_for(fields, peer);
     fields.insert(PROXY_REQUEST, HeaderValue::from_static("activator"));
 }
@@ -198,9 +249,19 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
 /// protocols keeps its two headers. Marks go always: an app cannot say that a
 /// request was handed back, and a client need not know.
 pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
+    let marks = Marks::of(fields);
+    if marks.have(Marks::HOP) {
+        hop_to_client(fields, switching);
+    }
+    if marks.have(Marks::ANSWER) {
+        remove_marks(fields, from_app);
+    }
+}
+
+fn hop_to_client(fields: &mut HeaderMap, switching: bool) {
     // Announced trailers stay announced.
     let trailers: Vec<HeaderValue> = fields.get_all(header::TRAILER).iter().cloned().collect();
-    strip_hop_by_hop(fields);
+    strip(fields);
     fields.remove(header::TE);
     if !switching {
         fields.remove(header::CONNECTION);
@@ -211,7 +272,6 @@ pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
             fields.append(header::TRAILER, line);
         }
     }
-    remove_marks(fields, from_app);
 }
 
 /// The same of a frame, if it is one of trailers.
@@ -261,6 +321,31 @@ mod tests {
     }
 
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 9));
+
+    #[test]
+    fn each_name_that_is_looked_for_leaves_its_mark() {
+        let of = |name: &HeaderName| Marks::of(&HeaderMap::from_iter([(name.clone(), HeaderValue::from_static("x"))]));
+        let origin = [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, X_FORWARDED_BY, header::FORWARDED];
+        let ours = [OFFER, AWAIT_SLOT, LEASE, SERVING_REVISION, SERVING_NAMESPACE, NETWORK_HASH, HANDBACK];
+        for (names, mark) in [
+            (&INTERNAL[..], Marks::INTERNAL),
+            (&HOP_BY_HOP, Marks::HOP),
+            (&origin, Marks::ORIGIN),
+            (&ours, Marks::OURS),
+            (&[HANDBACK, PROXY, FREE, REASON, LEASE], Marks::ANSWER),
+            (&[header::CONNECTION], Marks::CONNECTION),
+            (&[NETWORK_PROBE, KUBELET_PROBE], Marks::PROBE),
+            (&[ORIGINAL_HOST], Marks::ORIGINAL_HOST),
+            (&[header::EXPECT], Marks::EXPECT),
+            (&[header::COOKIE], Marks::COOKIE),
+            (&[header::USER_AGENT], Marks::AGENT),
+        ] {
+            names.iter().for_each(|name| assert!(of(name).have(mark), "{name}"));
+        }
+        for name in [header::HOST, header::ACCEPT, header::DATE, COLD_START, HeaderName::from_static("x-zeroscale-x")] {
+            assert_eq!(of(&name), Marks::default(), "{name}");
+        }
+    }
 
     #[test]
     fn an_untrusted_peer_cannot_say_anything_internal() {

@@ -42,6 +42,7 @@ pub mod idle;
 pub mod incoming;
 pub mod limiter;
 pub mod listen;
+pub mod marks;
 pub mod meter;
 pub mod metrics;
 mod peer;

@@ -71,9 +71,18 @@ pub fn to_host(parts: &mut Parts, host: HeaderValue) {
 /// Addresses a request to the app behind a sidecar: the client's host comes
 /// back; without any, the app's own address stands in.
 pub fn to_app(parts: &mut Parts, app: SocketAddr) {
+    let is_there =
+        parts.version != Version::HTTP_2 && is_in_origin_form(&parts.uri) && parts.headers.contains_key(HOST);
+    if is_there && !parts.headers.contains_key(ORIGINAL_HOST) {
+        return;
+    }
     let original = parts.headers.remove(ORIGINAL_HOST).filter(|host| !host.is_empty());
     let host = original.or_else(|| host_of(parts)).or_else(|| HeaderValue::from_str(&app.to_string()).ok());
     point(parts, host);
+}
+
+fn is_in_origin_form(uri: &Uri) -> bool {
+    uri.authority().is_none() && uri.scheme().is_none() && uri.path_and_query().is_some()
 }
 
 /// Puts a request into another version of HTTP; target and host stay.

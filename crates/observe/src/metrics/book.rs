@@ -73,7 +73,8 @@ struct Master {
     invocation: Index<u16, Seconds>,
 }
 
-type Index<K, S> = HashMap<K, Arc<S>>;
+/// Keys are small numbers of ours: a client cannot choose them to collide.
+type Index<K, S> = HashMap<K, Arc<S>, foldhash::fast::RandomState>;
 
 /// A series with its name in full, for readers.
 pub(super) struct Entry<S> {
@@ -100,9 +101,9 @@ impl Book {
         let master = Master {
             hosts: Names::new(hosts),
             tags: Names::new(tags),
-            server: Index::new(),
-            client: Index::new(),
-            invocation: Index::new(),
+            server: Index::default(),
+            client: Index::default(),
+            invocation: Index::default(),
         };
         Book { sheets: std::array::from_fn(|_| Mutex::default()), master: Mutex::new(master), sets }
     }

@@ -37,7 +37,7 @@ pub(super) struct Http1 {
 
 #[derive(Default)]
 struct Servers {
-    by_address: HashMap<SocketAddr, Server>,
+    by_address: HashMap<SocketAddr, Server, foldhash::fast::RandomState>,
     /// The sweep has a time at which it looks next.
     watched: bool,
 }

@@ -1,54 +1,104 @@
 //! Read and write buffers, lent by the thread while a connection is active.
 //! An idle connection holds none.
 
-use super::limits::{BUFFER_BYTES, BUFFERS_KEPT};
+use super::limits::{BUFFER_BYTES, BUFFERS_KEPT, BUFFERS_LENT};
 use bytes::BytesMut;
 use std::cell::RefCell;
+use std::collections::VecDeque;
+
+#[derive(Default)]
+struct Kept {
+    free: [Vec<BytesMut>; BUFFER_BYTES.len()],
+    /// Given back while a head or a piece of a body still referred to them.
+    /// That is over a moment later.
+    lent: VecDeque<BytesMut>,
+}
 
 thread_local! {
-    static FREE: RefCell<[Vec<BytesMut>; 3]> = const { RefCell::new([Vec::new(), Vec::new(), Vec::new()]) };
+    static KEPT: RefCell<Kept> = RefCell::default();
 }
 
 /// An empty buffer of at least the size of `class`.
 pub(super) fn take(class: usize) -> BytesMut {
     let class = class.min(BUFFER_BYTES.len() - 1);
-    let kept = FREE.try_with(|free| free.borrow_mut()[class].pop()).ok().flatten();
+    let kept = KEPT.try_with(|kept| kept.borrow_mut().take(class)).ok().flatten();
     kept.unwrap_or_else(|| BytesMut::with_capacity(BUFFER_BYTES[class]))
 }
 
-/// Takes a buffer back; it is kept if nothing refers to its memory any more.
+/// Takes a buffer back.
 pub(super) fn give(mut buffer: BytesMut) {
     buffer.clear();
-    let Some(class) = (0..BUFFER_BYTES.len()).rev().find(|class| buffer.try_reclaim(BUFFER_BYTES[*class])) else {
-        return;
-    };
     // On a thread that ends the buffer is simply dropped.
-    let _ = FREE.try_with(|free| {
-        let kept = &mut free.borrow_mut()[class];
-        if kept.len() < BUFFERS_KEPT[class] {
-            kept.push(buffer);
+    let _ = KEPT.try_with(|kept| kept.borrow_mut().give(buffer));
+}
+
+impl Kept {
+    fn take(&mut self, class: usize) -> Option<BytesMut> {
+        if self.free[class].is_empty()
+            && let Some(buffer) = self.lent.pop_front()
+        {
+            self.give(buffer);
         }
-    });
+        self.free[class].pop()
+    }
+
+    fn give(&mut self, mut buffer: BytesMut) {
+        if buffer.capacity() == 0 {
+            return;
+        }
+        let reclaimed = (0..BUFFER_BYTES.len()).rev().find(|class| buffer.try_reclaim(BUFFER_BYTES[*class]));
+        match reclaimed {
+            Some(class) if self.free[class].len() < BUFFERS_KEPT[class] => self.free[class].push(buffer),
+            None if self.lent.len() < BUFFERS_LENT && buffer.capacity() <= BUFFER_BYTES[0] => {
+                self.lent.push_back(buffer);
+            }
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn free() -> usize {
+        KEPT.with_borrow(|kept| kept.free[0].len())
+    }
+
     #[test]
-    fn a_buffer_comes_back_unless_something_still_refers_to_it() {
+    fn a_buffer_comes_back_once_nothing_refers_to_it_any_more() {
         let mut buffer = take(0);
         buffer.extend_from_slice(b"head and body");
         let head = buffer.split_to(4).freeze();
-        let before = FREE.with(|free| free.borrow()[0].len());
+        let start = head.as_ptr();
         give(buffer);
-        assert_eq!(FREE.with(|free| free.borrow()[0].len()), before, "the head lives");
+        assert_eq!(free(), 0, "the head lives");
+        assert_ne!(take(0).as_ptr(), start);
         drop(head);
-        let mut buffer = take(0);
-        buffer.extend_from_slice(b"head and body");
-        drop(buffer.split_to(4));
-        give(buffer);
-        assert_eq!(FREE.with(|free| free.borrow()[0].len()), before + 1);
+        // The one that was looked at in vain stands at the end of the row.
+        let mut again = take(0);
+        assert_eq!(again.as_ptr(), start);
+        again.extend_from_slice(b"head and body");
+        drop(again.split_to(4));
+        give(again);
+        assert_eq!(free(), 1);
         assert!(take(0).capacity() >= BUFFER_BYTES[0]);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut heads = Vec::new();
+        for _ in 0..10 * BUFFERS_LENT {
+            let mut buffer = BytesMut::with_capacity(BUFFER_BYTES[0]);
+            buffer.extend_from_slice(b"head and body");
+            heads.push(buffer.split_to(4).freeze());
+            give(buffer);
+            give(BytesMut::with_capacity(BUFFER_BYTES[0]));
+            give(BytesMut::with_capacity(BUFFER_BYTES[2]));
+        }
+        KEPT.with_borrow(|kept| {
+            assert_eq!((kept.free[0].len(), kept.free[2].len()), (BUFFERS_KEPT[0], BUFFERS_KEPT[2]));
+            assert_eq!(kept.lent.len(), BUFFERS_LENT);
+        });
     }
 }

@@ -28,6 +28,9 @@ pub const TRAILERS_MAX: usize = 64;
 pub const BUFFER_BYTES: [usize; 3] = [8 << 10, 64 << 10, 120 << 10];
 /// Free buffers that a thread keeps, of each class.
 pub const BUFFERS_KEPT: [usize; 3] = [128, 32, 16];
+/// Buffers that were given back while a part of them was in use, and may come
+/// free; of the smallest class alone.
+pub const BUFFERS_LENT: usize = 16;
 
 /// Bytes that are read ahead of a handler which does not read: enough to see
 /// that a client left behind its (pipelined) request.

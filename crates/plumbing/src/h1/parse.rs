@@ -7,6 +7,9 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::mem::MaybeUninit;
 
+/// Fields that a proxy adds to most heads.
+const FIELDS_ADDED: usize = 2;
+
 /// Which kind of head is expected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -169,7 +172,8 @@ fn spans_within<'i>(
 
 fn build(head: &Bytes, spans: &Spans, table: &Table) -> Result<Raw, Fault> {
     let slice = |(start, end): Span| head.slice(start as usize..end as usize);
-    let mut fields = HeaderMap::with_capacity(table.count);
+    // Room for what is added on the way, so that the map need not grow.
+    let mut fields = HeaderMap::with_capacity(table.count + FIELDS_ADDED);
     let mut framing = Framing::default();
     for (name, value) in table.pairs() {
         let name = &head[name.0 as usize..name.1 as usize];
