@@ -5,6 +5,7 @@ pub mod bench;
 pub mod campaign;
 pub mod cluster;
 pub mod cost;
+pub mod counts;
 pub mod filehost;
 pub mod floor;
 pub mod front;

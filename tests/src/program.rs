@@ -62,7 +62,16 @@ impl Program {
     /// # Panics
     /// When it does not come up.
     pub fn start(app: SocketAddr, changes: &[(&str, &str)]) -> Program {
-        let mut child = spawn(app, changes, &[]);
+        Program::start_under(&[], app, changes)
+    }
+
+    /// The same under another program, which is given the sidecar's path as its
+    /// last argument.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn start_under(wrapper: &[&str], app: SocketAddr, changes: &[(&str, &str)]) -> Program {
+        let mut child = spawn(wrapper, app, changes, &[]);
         let lines = Lines::default();
         let readers = vec![follow(child.stdout.take(), &lines), follow(child.stderr.take(), &lines)];
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -213,15 +222,22 @@ impl Drop for Program {
 /// # Panics
 /// When it cannot be run.
 pub fn run(changes: &[(&str, &str)], removed: &[&str]) -> (i32, Vec<String>) {
-    let child = spawn((Ipv4Addr::LOCALHOST, 1).into(), changes, removed);
+    let child = spawn(&[], (Ipv4Addr::LOCALHOST, 1).into(), changes, removed);
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code().unwrap_or(-1), text.lines().map(str::to_owned).collect())
 }
 
-fn spawn(app: SocketAddr, changes: &[(&str, &str)], removed: &[&str]) -> Child {
+fn spawn(wrapper: &[&str], app: SocketAddr, changes: &[(&str, &str)], removed: &[&str]) -> Child {
     let binary = binaries::queue_proxy().expect("the binary");
-    let mut command = Command::new(binary);
+    let mut command = match wrapper {
+        [] => Command::new(binary),
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(binary);
+            command
+        }
+    };
     command.env_clear().envs(BASE.iter().chain(FREE_PORTS).copied());
     command.env("USER_PORT", app.port().to_string()).env("ZEROSCALE_APP_ADDR", app.ip().to_string());
     command.envs(changes.iter().copied());

@@ -43,7 +43,8 @@ impl<'a> RequestFacts<'a> {
     pub fn is_any_probe(&self, compat: Compat) -> bool {
         let fields = &self.parts.headers;
         let marks = Marks::of(fields);
-        if !marks.have(Marks::PROBE) && !(self.by_agent && marks.have(Marks::AGENT)) {
+        let may_be = marks.have(Marks::PROBE) || (self.by_agent && marks.have(Marks::AGENT));
+        if !may_be {
             return false;
         }
         let filled = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
@@ -105,7 +106,7 @@ impl<'a> RequestFacts<'a> {
 }
 
 /// A header's first value; empty without one, or when it is not text.
-pub(crate) fn text<'a>(fields: &'a HeaderMap, name: impl AsHeaderName) -> &'a str {
+pub(crate) fn text(fields: &HeaderMap, name: impl AsHeaderName) -> &str {
     fields.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 

@@ -146,12 +146,25 @@ fn peer_line(peer: IpAddr) -> Option<HeaderValue> {
 /// Removes the headers of one connection; keeps `te: trailers`, and the
 /// request for an upgrade where there is one.
 pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
-    if Marks::of(fields).have(Marks::HOP) {
-        strip(fields);
+    strip(fields, Marks::of(fields));
+}
+
+/// Most heads have none of them, or say `Connection: keep-alive` alone.
+fn strip(fields: &mut HeaderMap, marks: Marks) {
+    if marks.have(Marks::HOP) {
+        return strip_all(fields);
+    }
+    if marks.have(Marks::CONNECTION) {
+        let plain = |value: &HeaderValue| [&b"keep-alive"[..], b"close"].contains(&value.as_bytes());
+        if fields.get_all(header::CONNECTION).iter().all(plain) {
+            fields.remove(header::CONNECTION);
+        } else {
+            strip_all(fields);
+        }
     }
 }
 
-fn strip(fields: &mut HeaderMap) {
+fn strip_all(fields: &mut HeaderMap) {
     let upgrade = upgrade_protocol(fields);
     let trailers = fields.get_all(header::TE).iter().any(|value| has_token(value, "trailers"));
     if let Some(named) = named_in_connection(fields) {
@@ -213,9 +226,7 @@ pub fn to_app(fields: &mut HeaderMap, peer: IpAddr, compat: Compat) {
         fields.remove(SERVING_REVISION);
         fields.remove(SERVING_NAMESPACE);
     }
-    if marks.have(Marks::HOP) {
-        strip(fields);
-    }
+    strip(fields, marks);
     forwarded_for(fields, peer);
 }
 
@@ -238,9 +249,7 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
     if marks.have(Marks::EXPECT) {
         fields.remove(header::EXPECT);
     }
-    if marks.have(Marks::HOP) {
-        strip(fields);
-    }
+    strip(fields, marks);
     forwarded_for(fields, peer);
     fields.insert(PROXY_REQUEST, HeaderValue::from_static("activator"));
 }
@@ -250,8 +259,9 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
 /// request was handed back, and a client need not know.
 pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
     let marks = Marks::of(fields);
-    if marks.have(Marks::HOP) {
-        hop_to_client(fields, switching);
+    match (switching, marks.have(Marks::HOP)) {
+        (false, false) => strip(fields, marks),
+        _ => hop_to_client(fields, switching),
     }
     if marks.have(Marks::ANSWER) {
         remove_marks(fields, from_app);
@@ -261,7 +271,7 @@ pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
 fn hop_to_client(fields: &mut HeaderMap, switching: bool) {
     // Announced trailers stay announced.
     let trailers: Vec<HeaderValue> = fields.get_all(header::TRAILER).iter().cloned().collect();
-    strip(fields);
+    strip_all(fields);
     fields.remove(header::TE);
     if !switching {
         fields.remove(header::CONNECTION);
@@ -329,7 +339,7 @@ mod tests {
         let ours = [OFFER, AWAIT_SLOT, LEASE, SERVING_REVISION, SERVING_NAMESPACE, NETWORK_HASH, HANDBACK];
         for (names, mark) in [
             (&INTERNAL[..], Marks::INTERNAL),
-            (&HOP_BY_HOP, Marks::HOP),
+            (&HOP_BY_HOP, Marks::HOP.or(Marks::CONNECTION)),
             (&origin, Marks::ORIGIN),
             (&ours, Marks::OURS),
             (&[HANDBACK, PROXY, FREE, REASON, LEASE], Marks::ANSWER),

@@ -18,9 +18,9 @@ impl Marks {
     pub const ANSWER: Marks = Marks(1 << 2);
     /// Where a request came from, as proxies before us say it.
     pub const ORIGIN: Marks = Marks(1 << 3);
-    /// What belongs to one connection, `Connection` among it.
+    /// What belongs to one connection, but for `Connection`.
     pub const HOP: Marks = Marks(1 << 4);
-    /// `Connection` itself.
+    /// `Connection`.
     pub const CONNECTION: Marks = Marks(1 << 5);
     /// The client's host, kept by an activator.
     pub const ORIGINAL_HOST: Marks = Marks(1 << 6);
@@ -74,7 +74,7 @@ fn mark(name: &str) -> u32 {
         6 => &[("expect", Marks::EXPECT.0), ("cookie", Marks::COOKIE.0)],
         7 => &[("trailer", HOP), ("upgrade", HOP)],
         9 => &[("forwarded", ORIGIN)],
-        10 => &[("user-agent", Marks::AGENT.0), ("connection", HOP | Marks::CONNECTION.0), ("keep-alive", HOP)],
+        10 => &[("user-agent", Marks::AGENT.0), ("connection", Marks::CONNECTION.0), ("keep-alive", HOP)],
         14 => &[("k-network-hash", INTERNAL | OURS), ("x-forwarded-by", ORIGIN)],
         15 => &[
             ("x-forwarded-for", ORIGIN),
