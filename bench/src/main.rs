@@ -1,0 +1,132 @@
+//! `compare`: measures the components beside their peers.
+//!
+//! | job | module |
+//! | --- | --- |
+//! | the floor proxy, the backend, the load generator: processes of their own | [`floor`], [`direct`], [`load`] |
+//! | what is measured, and how each of it is started | [`peers`] |
+//! | what clients do | [`clients`] |
+//! | what is measured of it, row by row | [`rows`] |
+//! | CPU time, memory, switches, from the kernel | [`accounts`] |
+//! | figures, goals, tables | [`book`], [`goals`], [`report`] |
+//!
+//! Everything runs in one network namespace of its own, so ports are free.
+
+mod accounts;
+mod apart;
+mod book;
+mod clients;
+mod direct;
+mod floor;
+mod goals;
+mod load;
+mod options;
+mod peers;
+mod poller;
+mod process;
+mod report;
+mod rows;
+mod session;
+mod slab;
+mod stream;
+mod summary;
+
+use anyhow::Context;
+use load::Plan;
+use options::{HELP, Options};
+use session::Session;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Instant;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("compare: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let address = |text: &str| text.parse::<SocketAddr>().with_context(|| format!("no address: {text}"));
+    match words[..] {
+        ["floor", listen, app] => floor::run(address(listen)?, address(app)?)?,
+        ["direct", listen] => direct::http1::run(address(listen)?)?,
+        ["direct-http2", listen] => direct::http2::run(address(listen)?)?,
+        ["load", plan] => {
+            let plan: Plan = serde_json::from_str(plan)?;
+            println!("{}", serde_json::to_string(&load::http1::run(&plan)?)?);
+        }
+        ["load-http2", plan] => {
+            let plan: Plan = serde_json::from_str(plan)?;
+            println!("{}", serde_json::to_string(&load::http2::run(&plan)?)?);
+        }
+        ["needs", ..] => needs(&arguments[1..]),
+        ["--help" | "-h"] => print!("{HELP}"),
+        ["--list"] => rows::ALL.iter().for_each(|row| println!("{:16} {}", row.name, row.about)),
+        [apart::WORD, ..] => return compare(Options::parse(arguments[1..].iter().cloned())?),
+        _ => {
+            // Faults of the command line before anything is started.
+            Options::parse(arguments.iter().cloned())?;
+            return apart::run(arguments);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Packages that have to be built for what is asked.
+fn needs(arguments: &[String]) {
+    let Ok(options) = Options::parse(arguments.iter().cloned()) else { return };
+    let mut packages: Vec<&str> =
+        rows::ALL.iter().filter(|row| options.wants(row.name)).flat_map(|row| row.needs).copied().collect();
+    if !options.quick {
+        packages.push("baselines");
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    packages.iter().for_each(|package| println!("{package}"));
+}
+
+fn compare(options: Options) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    process::prepare();
+    std::fs::create_dir_all(&options.out)?;
+    for tool in ["wrk", "h2load", "strace"].iter().filter(|tool| process::find(tool).is_none()) {
+        eprintln!("MISSING `{tool}`: what it does is left out, or done by our own client");
+    }
+    let mut session = Session::new(options)?;
+    for row in rows::ALL.iter().filter(|row| session.options.wants(row.name)).collect::<Vec<_>>() {
+        eprintln!("{:5.0} s  {}: {}", began.elapsed().as_secs_f64(), row.name, row.about);
+        if let Err(error) = (row.run)(&mut session) {
+            let line = format!("{}: {error:#}", row.name);
+            eprintln!("MISSING {line}");
+            session.book.missing.push(line);
+        }
+    }
+    let (book, options) = (&session.book, &session.options);
+    let judged = report::judged(&goals::all(), book, options);
+    let equal = report::judged(&goals::at_an_equal_rate(), book, options);
+    println!("{}\n{}", report::table::figures(book), report::table::goals(&judged));
+    println!(
+        "At an equal rate, half of what the slowest takes (goals are of saturation):\n{}",
+        report::table::goals(&equal)
+    );
+    for (what, lines) in [("missing", &book.missing), ("not counted", &book.dropped), ("note", &book.notes)] {
+        lines.iter().for_each(|line| println!("{what}: {line}"));
+    }
+    let (json, chart) = (options.out.join("compare.json"), options.out.join("compare.svg"));
+    std::fs::write(&json, report::json::text(book, &judged, &equal, options)?)?;
+    std::fs::write(&chart, report::chart::svg(&judged))?;
+    let met = judged.iter().filter(|judged| judged.met == Some(true)).count();
+    let missed = judged.iter().filter(|judged| judged.met == Some(false)).count();
+    println!("written: {} {}", json.display(), chart.display());
+    println!(
+        "{met} met, {missed} missed, {} not measured, {:.0} s",
+        judged.len() - met - missed,
+        began.elapsed().as_secs_f64()
+    );
+    Ok(ExitCode::SUCCESS)
+}
