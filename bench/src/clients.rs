@@ -39,6 +39,7 @@ impl Work {
             pace,
             time,
             hosts: 0,
+            each_once: false,
         };
         own(self.protocol, &plan)
     }

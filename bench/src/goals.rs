@@ -1,7 +1,8 @@
 //! What is to be reached, beside what was.
 
-use crate::book::{Book, CPU_OFFERED, CPU_SATURATED};
+use crate::book::{Book, CPU_OFFERED, CPU_SATURATED, Measure};
 use crate::peers::Peer;
+use crate::rows::{cold_start, held, idle, latency, limit, memory, revisions, start, syscalls};
 use crate::summary::Summary;
 use serde::Serialize;
 
@@ -30,6 +31,7 @@ pub(crate) struct Judged {
     pub(crate) met: Option<bool>,
 }
 
+const NOBODY: &[Peer] = &[];
 const KNATIVE: &[Peer] = &[Peer::Knative];
 const FLOOR: &[Peer] = &[Peer::Floor];
 const NGINX: &[Peer] = &[Peer::Nginx];
@@ -65,11 +67,41 @@ const CPU: &[(&str, &[Peer], f64)] = &[
     ("grpc-stream", HAPROXY, 1.1),
 ];
 
+/// What else goals are about: row, measure, whose, beside whom, goal.
+const OTHERS: &[(&str, Measure, Peer, &[Peer], f64)] = &[
+    ("syscalls", syscalls::CALLS_64, Peer::QueueProxy, NOBODY, 4.2),
+    ("syscalls", syscalls::CALLS_1, Peer::QueueProxy, NOBODY, 6.1),
+    // "None": those of the first moment of a connection are among them.
+    ("syscalls", syscalls::EMPTY_64, Peer::QueueProxy, NOBODY, 0.01),
+    ("syscalls", syscalls::EMPTY_1, Peer::QueueProxy, NOBODY, 0.01),
+    ("syscalls", syscalls::WAKES_64, Peer::QueueProxy, NOBODY, 0.01),
+    ("syscalls", syscalls::WAKES_1, Peer::QueueProxy, NOBODY, 0.01),
+    ("limit", limit::SPREAD_1K, Peer::QueueProxy, NOBODY, 1.6),
+    ("limit", limit::SPREAD_5MS, Peer::QueueProxy, NOBODY, 1.6),
+    ("latency", latency::ADDED_P50, Peer::QueueProxy, KNATIVE, 0.62),
+    ("latency", latency::ADDED_P99, Peer::QueueProxy, KNATIVE, 0.34),
+    ("quota", latency::ADDED_P99, Peer::QueueProxy, KNATIVE, 0.25),
+    ("both", CPU_SATURATED, Peer::Both, KNATIVE, 0.36),
+    ("memory", memory::FRESH, Peer::QueueProxy, NOBODY, 4.5),
+    ("memory", memory::IDLE, Peer::QueueProxy, NOBODY, 9.0),
+    ("memory", memory::LOADED, Peer::QueueProxy, NOBODY, 10.0),
+    ("held", held::HTTP1, Peer::Activator, NOBODY, 2048.0),
+    ("held", held::HTTP2, Peer::Activator, NOBODY, 1536.0),
+    ("start", start::START, Peer::QueueProxy, KNATIVE, 0.2),
+    ("cold-start", cold_start::BEYOND, Peer::Local, NOBODY, 2.0),
+    ("cold-start", cold_start::BEYOND_P99, Peer::Local, NOBODY, 8.0),
+    ("idle", idle::SWITCHES, Peer::QueueProxy, NOBODY, 75.0),
+    ("revisions", revisions::GROWTH, Peer::Activator, NOBODY, 1.1),
+];
+
 /// All of them, in the order of the rows.
 pub(crate) fn all() -> Vec<Goal> {
     let mut goals = Vec::new();
     for (row, against, at_most) in CPU.iter().copied() {
         goals.push(Goal { row, measure: CPU_SATURATED.0, ours: Peer::QueueProxy, against, at_most });
+    }
+    for (row, (measure, _), ours, against, at_most) in OTHERS.iter().copied() {
+        goals.push(Goal { row, measure, ours, against, at_most });
     }
     goals
 }

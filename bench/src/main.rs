@@ -15,6 +15,7 @@ mod accounts;
 mod apart;
 mod book;
 mod clients;
+mod crowd;
 mod direct;
 mod floor;
 mod goals;
@@ -23,8 +24,10 @@ mod options;
 mod peers;
 mod poller;
 mod process;
+mod quota;
 mod report;
 mod rows;
+mod sample;
 mod session;
 mod slab;
 mod stream;
@@ -56,6 +59,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         ["floor", listen, app] => floor::run(address(listen)?, address(app)?)?,
         ["direct", listen] => direct::http1::run(address(listen)?)?,
         ["direct-http2", listen] => direct::http2::run(address(listen)?)?,
+        ["app", journal, port] => sample::App::run(journal.as_ref(), port.parse()?)?,
         ["load", plan] => {
             let plan: Plan = serde_json::from_str(plan)?;
             println!("{}", serde_json::to_string(&load::http1::run(&plan)?)?);
@@ -110,10 +114,10 @@ fn compare(options: Options) -> anyhow::Result<ExitCode> {
     let judged = report::judged(&goals::all(), book, options);
     let equal = report::judged(&goals::at_an_equal_rate(), book, options);
     println!("{}\n{}", report::table::figures(book), report::table::goals(&judged));
-    println!(
-        "At an equal rate, half of what the slowest takes (goals are of saturation):\n{}",
-        report::table::goals(&equal)
-    );
+    if !equal.is_empty() {
+        println!("At an equal rate, half of what the slowest takes (the goals are of saturation):");
+        println!("{}", report::table::goals(&equal));
+    }
     for (what, lines) in [("missing", &book.missing), ("not counted", &book.dropped), ("note", &book.notes)] {
         lines.iter().for_each(|line| println!("{what}: {line}"));
     }

@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn flags() {
-        let options = parse("--quick --only get-1k --only get-1m --peers floor,nginx").unwrap();
-        assert!(options.quick && options.wants("get-1m") && !options.wants("get-0"));
+        let options = parse("--quick --only get-1k --only limit --peers floor,nginx").unwrap();
+        assert!(options.quick && options.wants("limit") && !options.wants("get-0"));
         assert_eq!((options.rounds, options.peers.len()), (3, 2));
         assert!(parse("").unwrap().wants("get-0"));
         assert_eq!(parse("--rounds 9").unwrap().rounds, 9);

@@ -9,7 +9,7 @@ use crate::process::Process;
 use anyhow::ensure;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// See the module.
 pub(crate) struct Session {
@@ -23,6 +23,7 @@ pub(crate) struct Session {
 
 /// For a first look at a peer that has just been started.
 const TRIAL: Duration = Duration::from_millis(60);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Session {
     /// Starts the apps.
@@ -63,9 +64,7 @@ impl Session {
         let mut started = Vec::new();
         for peer in self.present(peers) {
             let running = peer.start(setup, self.folder()).and_then(|running| {
-                let one = Work { connections: 1, streams: 1, ..work.clone() };
-                let outcome = one.own(running.address, Pace::Closed, TRIAL)?;
-                ensure!(outcome.completed > 0 && outcome.errors == 0, "{outcome:?}: {}", running.said());
+                works(&running, work)?;
                 Ok(running)
             });
             match running {
@@ -108,5 +107,18 @@ impl Session {
         let line = format!("{row}, {}, round {}: {why}", peer.name(), round + 1);
         eprintln!("NOT COUNTED {line}");
         self.book.dropped.push(line);
+    }
+}
+
+/// One that listens may not know its app yet.
+fn works(running: &Running, work: &Work) -> anyhow::Result<()> {
+    let one = Work { connections: 1, streams: 1, ..work.clone() };
+    let began = Instant::now();
+    loop {
+        let outcome = one.own(running.address, Pace::Closed, TRIAL);
+        if outcome.as_ref().is_ok_and(|outcome| outcome.completed > 0 && outcome.errors == 0) {
+            return Ok(());
+        }
+        ensure!(began.elapsed() < PATIENCE, "{outcome:?}: {}", running.said());
     }
 }

@@ -43,25 +43,33 @@ struct Requests {
     /// Sums of the shares up to each, where there are several.
     sums: Vec<f64>,
     draw: fastrand::Rng,
+    /// Those from here on have not had their one time.
+    first: usize,
 }
 
 impl Requests {
     fn new(plan: &Plan) -> Requests {
         let draw = fastrand::Rng::with_seed(7);
         if plan.hosts == 0 {
-            return Requests { all: vec![bytes(&plan.to.to_string(), &plan.request)], sums: Vec::new(), draw };
+            let all = vec![bytes(&plan.to.to_string(), &plan.request)];
+            return Requests { all, sums: Vec::new(), draw, first: 1 };
         }
+        let first = if plan.each_once { 0 } else { plan.hosts };
         let all = (0..plan.hosts).map(|number| bytes(&format!("r{number}.example"), &plan.request)).collect();
         let mut sum = 0.0;
         let sums = (1..=plan.hosts).map(|rank| {
             sum += 1.0 / rank as f64;
             sum
         });
-        Requests { all, sums: sums.collect(), draw }
+        Requests { all, sums: sums.collect(), draw, first }
     }
 
     fn next(&mut self) -> &[u8] {
         let Some(whole) = self.sums.last() else { return &self.all[0] };
+        if self.first < self.all.len() {
+            self.first += 1;
+            return &self.all[self.first - 1];
+        }
         let at = self.draw.f64() * whole;
         let rank = self.sums.partition_point(|sum| *sum < at);
         &self.all[rank.min(self.all.len() - 1)]

@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     /// Beyond 0: requests are for `r0.example` and so on, so many hosts, the
     /// n-th asked for in proportion to 1/n (HTTP/1).
     pub(crate) hosts: usize,
+    /// Each of them once before that.
+    pub(crate) each_once: bool,
 }
 
 /// One request.

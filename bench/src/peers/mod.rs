@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) use ours::{activator, revisions};
+pub(crate) use ours::{activator, binary as ours_binary, metrics_of, revisions};
 
 /// Something between clients and the app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub(crate) enum Peer {
     QueueProxy,
     Activator,
     Both,
+    /// `zeroscale`: all of it in one process. Only of cold starts.
+    Local,
     Nginx,
     Haproxy,
     Knative,
@@ -92,6 +94,7 @@ impl Peer {
             Peer::QueueProxy => "queue-proxy",
             Peer::Activator => "activator",
             Peer::Both => "activator + queue-proxy",
+            Peer::Local => "zeroscale",
             Peer::Nginx => "nginx",
             Peer::Haproxy => "HAProxy",
             Peer::Knative => "Knative",
@@ -121,6 +124,7 @@ impl Peer {
             Peer::QueueProxy => ours::missing("queue-proxy"),
             Peer::Activator => ours::missing("activator"),
             Peer::Both => ours::missing("queue-proxy").or_else(|| ours::missing("activator")),
+            Peer::Local => ours::missing("zeroscale"),
             Peer::Nginx => installed("nginx"),
             Peer::Haproxy => installed("haproxy"),
             Peer::Knative => knative::missing(),
@@ -140,7 +144,7 @@ impl Peer {
             Peer::Nginx => said("nginx", "-v").unwrap_or_default(),
             Peer::Haproxy => said("haproxy", "-v").unwrap_or_default(),
             Peer::Knative => knative::version(),
-            Peer::Direct | Peer::Floor | Peer::QueueProxy | Peer::Activator | Peer::Both => {
+            Peer::Direct | Peer::Floor | Peer::QueueProxy | Peer::Activator | Peer::Both | Peer::Local => {
                 env!("CARGO_PKG_VERSION").to_owned()
             }
             Peer::Hyper | Peer::Pingora => "bench/baselines/Cargo.lock".to_owned(),
@@ -155,6 +159,7 @@ impl Peer {
             Peer::QueueProxy => ours::queue_proxy(setup, folder),
             Peer::Activator => ours::activator(setup, &ours::revisions(1, setup), true, folder),
             Peer::Both => ours::both(setup, folder),
+            Peer::Local => Err(anyhow::anyhow!("it is its row that starts it")),
             Peer::Nginx => nginx::start(setup, folder),
             Peer::Haproxy => haproxy::start(setup, folder),
             Peer::Knative => knative::start(setup, folder),
@@ -212,6 +217,17 @@ pub(crate) fn apps(folder: &Path) -> anyhow::Result<Vec<Process>> {
         apps.push(app);
     }
     Ok(apps)
+}
+
+/// The command of a sidecar, for who starts it himself, and where it will listen.
+pub(crate) fn start_command(peer: Peer, setup: Setup) -> anyhow::Result<(Command, SocketAddr)> {
+    match peer {
+        Peer::Knative => knative::command(setup),
+        _ => {
+            let address = local(9165);
+            Ok((ours::sidecar_command(setup, address)?, address))
+        }
+    }
 }
 
 /// This program.

@@ -2,16 +2,14 @@
 
 use super::{Peer, Protocol, Running, Setup, local, sidecar_env};
 use crate::process::{PROXY, Process};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 const METRICS: &str = r#"{"requestMetrics":{"protocol":"prometheus","endpoint":"127.0.0.1:0"}}"#;
 const ACTIVATOR_METRICS: &str = r#"{"metrics":{"protocol":"prometheus","endpoint":"127.0.0.1:0"}}"#;
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn binary(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("ZEROSCALE_BIN_DIR")?;
@@ -80,8 +78,6 @@ pub(crate) fn activator(setup: Setup, snapshot: &str, unasked: bool, folder: &Pa
         ("POD_IP", "127.0.0.1"),
         ("SYSTEM_NAMESPACE", "knative-serving"),
         ("OBSERVABILITY_CONFIG", ACTIVATOR_METRICS),
-        ("METRICS_PROMETHEUS_PORT", "0"),
-        ("PROFILING_PORT", "0"),
         ("ZEROSCALE_BIND", "127.0.0.1"),
         ("ZEROSCALE_AUTOSCALER", "127.0.0.1:1"),
         ("ZEROSCALE_HTTP2_PORT", "0"),
@@ -94,7 +90,14 @@ pub(crate) fn activator(setup: Setup, snapshot: &str, unasked: bool, folder: &Pa
     ]);
     command.env("ZEROSCALE_PLATFORM", format!("file:{}", file.display()));
     command.env("ZEROSCALE_HTTP_PORT", port.to_string());
+    command.env("METRICS_PROMETHEUS_PORT", metrics_of(local(port)).port().to_string());
+    command.env("PROFILING_PORT", (port + 4).to_string());
     Running::of(Peer::Activator, "activator", &mut command, local(port), folder)
+}
+
+/// Where the activator at this address shows its metrics.
+pub(crate) fn metrics_of(activator: SocketAddr) -> SocketAddr {
+    local(activator.port() + 2)
 }
 
 /// The activator in front of a sidecar.
@@ -114,14 +117,4 @@ pub(super) fn both(setup: Setup, folder: &Path) -> anyhow::Result<Running> {
     running.peer = Peer::Both;
     running.processes.push(sidecar);
     Ok(running)
-}
-
-/// Waits until a condition holds.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<()> {
-    let began = Instant::now();
-    while !holds() {
-        ensure!(began.elapsed() < PATIENCE, "not so: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
 }

@@ -1,6 +1,15 @@
 //! What is measured: a row for each line of the goals.
 
+pub(crate) mod cold_start;
 mod cpu;
+pub(crate) mod held;
+pub(crate) mod idle;
+pub(crate) mod latency;
+pub(crate) mod limit;
+pub(crate) mod memory;
+pub(crate) mod revisions;
+pub(crate) mod start;
+pub(crate) mod syscalls;
 
 use crate::session::Session;
 
@@ -52,4 +61,69 @@ pub(crate) const ALL: &[Row] = &[
         needs: SIDECAR_AND_ACTIVATOR,
         run: cpu::grpc_stream,
     },
+    Row { name: "syscalls", about: "system calls for each request, strace", needs: SIDECAR, run: syscalls::run },
+    Row {
+        name: "limit",
+        about: "a limit of 10 and 64 clients: p99 by p50",
+        needs: SIDECAR_AND_ACTIVATOR,
+        run: limit::run,
+    },
+    Row {
+        name: "latency",
+        about: "added latency of one connection",
+        needs: SIDECAR_AND_ACTIVATOR,
+        run: latency::plain,
+    },
+    Row {
+        name: "quota",
+        about: "added latency of 200 requests a second under a quota of 0.1 processor",
+        needs: SIDECAR,
+        run: latency::under_quota,
+    },
+    Row {
+        name: "both",
+        about: "activator and sidecar together, a limit of 10, 64 connections",
+        needs: SIDECAR_AND_ACTIVATOR,
+        run: limit::both,
+    },
+    Row {
+        name: "memory",
+        about: "resident memory: fresh, idle clients, load",
+        needs: SIDECAR_AND_ACTIVATOR,
+        run: memory::run,
+    },
+    Row { name: "held", about: "memory of a request held at the activator", needs: &["activator"], run: held::run },
+    Row { name: "start", about: "start of the process to its first answer", needs: SIDECAR, run: start::run },
+    Row {
+        name: "cold-start",
+        about: "start from zero on the local floor, beyond the app's own",
+        needs: &["local"],
+        run: cold_start::run,
+    },
+    Row {
+        name: "idle",
+        about: "context switches in a minute, 100 kept connections",
+        needs: SIDECAR_AND_ACTIVATOR,
+        run: idle::run,
+    },
+    Row {
+        name: "revisions",
+        about: "activator with 10,000 revisions (Zipf) by itself with 10",
+        needs: &["activator"],
+        run: revisions::run,
+    },
+    Row {
+        name: "autoscaler",
+        about: "stats ingested and ticks: measured by a campaign of the tests",
+        needs: &[],
+        run: autoscaler,
+    },
 ];
+
+/// Not from here: it has its own clients, and no peer.
+fn autoscaler(session: &mut Session) -> anyhow::Result<()> {
+    let how = "autoscaler: `cargo run --profile dist -p tests --bin campaign -- autoscaler-load` measures it \
+               (stats ingested per CPU second: 1,000,000 at least; a tick of 20,000 revisions: 200 ms at most)";
+    session.book.notes.push(how.to_owned());
+    Ok(())
+}
