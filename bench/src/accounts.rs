@@ -1,16 +1,16 @@
 //! What the kernel has noted of processes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
 /// Time on a processor so far, of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CpuTime {
-    total: Duration,
+    /// By thread.
+    threads: BTreeMap<u32, Duration>,
     user_ticks: u64,
     system_ticks: u64,
-    threads: BTreeSet<u32>,
 }
 
 /// What was spent between two readings.
@@ -21,6 +21,9 @@ pub(crate) struct Spent {
     /// as the time was long.
     pub(crate) user_share: f64,
 }
+
+/// What `/proc` counts ticks in: the kernel's `USER_HZ`.
+const TICK: Duration = Duration::from_millis(10);
 
 impl CpuTime {
     /// Of these processes together: field 1 of each thread's `schedstat`, in
@@ -34,8 +37,7 @@ impl CpuTime {
                 let Some(spent) = text.split_ascii_whitespace().next().and_then(|field| field.parse().ok()) else {
                     continue;
                 };
-                all.total += Duration::from_nanos(spent);
-                all.threads.insert(number);
+                all.threads.insert(number, Duration::from_nanos(spent));
             }
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             // Behind the name, which may have spaces: utime and stime are fields 14 and 15.
@@ -48,15 +50,22 @@ impl CpuTime {
     }
 
     /// Since an earlier reading; nothing when a thread has ended meanwhile and
-    /// taken its account with it.
+    /// taken more than a trace of the account with it.
     pub(crate) fn since(&self, before: &CpuTime) -> Option<Spent> {
-        if !before.threads.is_subset(&self.threads) {
+        let grown = |(number, now): (&u32, &Duration)| {
+            now.saturating_sub(before.threads.get(number).copied().unwrap_or_default())
+        };
+        let total: Duration = self.threads.iter().map(grown).sum();
+        let user = self.user_ticks.saturating_sub(before.user_ticks);
+        let system = self.system_ticks.saturating_sub(before.system_ticks);
+        let ended = before.threads.keys().any(|number| !self.threads.contains_key(number));
+        // Ticks are coarse, but they are the process's: its ended threads' too.
+        let ticks = TICK * u32::try_from(user + system).ok()?;
+        if ended && ticks > total + total / 20 + TICK * 2 {
             return None;
         }
-        let user = self.user_ticks.saturating_sub(before.user_ticks) as f64;
-        let system = self.system_ticks.saturating_sub(before.system_ticks) as f64;
-        let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
-        Some(Spent { total: self.total.checked_sub(before.total)?, user_share })
+        let user_share = if user + system > 0 { user as f64 / (user + system) as f64 } else { 0.0 };
+        Some(Spent { total, user_share })
     }
 }
 
@@ -81,4 +90,27 @@ pub(crate) fn voluntary_switches(processes: &[u32]) -> u64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(threads: &[(u32, u64)], ticks: u64) -> CpuTime {
+        let threads = threads.iter().map(|(number, millis)| (*number, Duration::from_millis(*millis))).collect();
+        CpuTime { threads, user_ticks: ticks, system_ticks: 0 }
+    }
+
+    #[test]
+    fn growth_of_threads_is_summed() {
+        let spent = at(&[(1, 500), (2, 90)], 59).since(&at(&[(1, 100)], 10)).unwrap();
+        assert_eq!((spent.total, spent.user_share), (Duration::from_millis(490), 1.0));
+    }
+
+    #[test]
+    fn a_thread_that_ended_must_not_have_mattered() {
+        let before = at(&[(1, 100), (2, 50)], 15);
+        assert!(at(&[(1, 500)], 55).since(&before).is_some());
+        assert!(at(&[(1, 500)], 75).since(&before).is_none());
+    }
 }

@@ -20,7 +20,11 @@ const LISTENER: usize = usize::MAX - 1;
 
 /// Serves for ever.
 pub(crate) fn run(listen: SocketAddr, app: SocketAddr) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(listen).with_context(|| format!("listening at {listen}"))?;
+    serve(&TcpListener::bind(listen).with_context(|| format!("listening at {listen}"))?, app)
+}
+
+/// The same, on a listener that is there.
+pub(crate) fn serve(listener: &TcpListener, app: SocketAddr) -> anyhow::Result<()> {
     listener.set_nonblocking(true)?;
     let mut floor = Floor {
         poller: Poller::new()?,
@@ -30,13 +34,13 @@ pub(crate) fn run(listen: SocketAddr, app: SocketAddr) -> anyhow::Result<()> {
         buffer: vec![0; BUFFER],
         head: Vec::with_capacity(4096),
     };
-    floor.poller.listener(&listener, LISTENER)?;
+    floor.poller.listener(listener, LISTENER)?;
     let mut ready = Vec::new();
     loop {
         floor.poller.wait_into(&mut ready)?;
         for event in &ready {
             match event.token {
-                LISTENER => floor.accept(&listener),
+                LISTENER => floor.accept(listener),
                 _ => floor.event(*event),
             }
         }

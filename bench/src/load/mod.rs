@@ -141,3 +141,105 @@ impl Schedule {
         due
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{direct, floor};
+    use std::net::TcpListener;
+    use std::thread;
+
+    fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    /// The app, and the floor in front of it, until the tests end.
+    fn app_and_floor() -> (SocketAddr, SocketAddr) {
+        let ((app, app_at), (front, front_at)) = (listener(), listener());
+        thread::spawn(move || direct::http1::serve(&app));
+        thread::spawn(move || floor::serve(&front, app_at));
+        (app_at, front_at)
+    }
+
+    fn plan(to: SocketAddr, path: &str, body: Option<usize>, expected: usize) -> Plan {
+        let request =
+            Request { path: path.into(), headers: vec![("A".into(), "b".into())], body, expected, grpc: false };
+        let time = Duration::from_millis(300);
+        Plan { to, request, connections: 8, streams: 4, pace: Pace::Closed, time, hosts: 0, each_once: false }
+    }
+
+    #[test]
+    fn the_floor_passes_on_what_the_app_answers() {
+        let (app, floor) = app_and_floor();
+        for to in [app, floor] {
+            let cases = [
+                ("/0", None, 0),
+                ("/1k", None, 1 << 10),
+                ("/1m", None, 1 << 20),
+                ("/5ms", None, 1 << 10),
+                ("/sink", Some(10 << 10), 0),
+                ("/sink", Some(3 << 20), 0),
+            ];
+            for (path, body, expected) in cases {
+                let outcome = http1::run(&plan(to, path, body, expected)).unwrap();
+                assert!(outcome.completed > 0 && outcome.errors == 0, "{path} {body:?}: {outcome:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_answers_are_errors() {
+        let (_, floor) = app_and_floor();
+        let unknown = http1::run(&plan(floor, "/unknown", None, 0)).unwrap();
+        let another = http1::run(&plan(floor, "/1k", None, 1 << 9)).unwrap();
+        assert!(unknown.errors > 0 && another.errors > 0, "{unknown:?} {another:?}");
+    }
+
+    #[test]
+    fn latency_counts_from_when_a_request_was_due() {
+        let (app, _) = app_and_floor();
+        // One connection can do 200 a second at most.
+        let pace = Pace::Open { rate: 1000.0, seed: 1 };
+        let outcome = http1::run(&Plan { connections: 1, pace, ..plan(app, "/5ms", None, 1 << 10) }).unwrap();
+        assert!(outcome.completed < 100 && outcome.left_over > 100, "{outcome:?}");
+        assert!(outcome.p50 > 50_000.0, "{outcome:?}");
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_rate() {
+        let (app, _) = app_and_floor();
+        let pace = Pace::Open { rate: 500.0, seed: 1 };
+        let outcome = http1::run(&Plan { pace, ..plan(app, "/0", None, 0) }).unwrap();
+        assert!(outcome.errors == 0 && outcome.completed + outcome.left_over <= 300, "{outcome:?}");
+        assert!(outcome.completed >= 50, "{outcome:?}");
+    }
+
+    #[test]
+    fn http2_and_grpc() {
+        let (unused, at) = listener();
+        drop(unused);
+        thread::spawn(move || direct::http2::run(at));
+        let began = Instant::now();
+        while std::net::TcpStream::connect(at).is_err() && began.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let cases = [
+            ("/64k", None, 64 << 10, false),
+            ("/1k", Some(128), 1 << 10, false),
+            ("/bench/Unary", Some(128), 5 + (1 << 10), true),
+            ("/bench/Stream", Some(128), 100 * (5 + 128), true),
+        ];
+        for (path, body, expected, grpc) in cases {
+            let mut plan = plan(at, path, body, expected);
+            plan.request.grpc = grpc;
+            for pace in [Pace::Closed, Pace::Open { rate: 200.0, seed: 1 }] {
+                let outcome = http2::run(&Plan { pace, ..plan.clone() }).unwrap();
+                assert!(outcome.completed > 0 && outcome.errors == 0, "{path}: {outcome:?}");
+            }
+        }
+        let wrong = http2::run(&plan(at, "/1k", None, 5)).unwrap();
+        assert!(wrong.errors > 0, "{wrong:?}");
+    }
+}

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 
-type Failure = Box<dyn Error>;
+type Failure = Box<dyn Error + Send + Sync>;
 
 const WINDOW: u32 = 1 << 20;
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");

@@ -55,7 +55,8 @@ fn main() {
         eprintln!("baseline-pingora http1|http2 LISTEN APP");
         std::process::exit(1);
     };
-    let conf = ServerConf { threads: 1, work_stealing: false, upstream_keepalive_pool_size: 1024, ..ServerConf::default() };
+    let conf =
+        ServerConf { threads: 1, work_stealing: false, upstream_keepalive_pool_size: 1024, ..ServerConf::default() };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let http2 = protocol == "http2";
