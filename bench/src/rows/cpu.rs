@@ -38,7 +38,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 
 /// How long a round is for each peer.
 fn time(session: &Session) -> Duration {
-    Duration::from_millis(if session.options.quick { 350 } else { 1000 })
+    Duration::from_millis(if session.options.quick { 300 } else { 1000 })
 }
 
 pub(super) fn get_0(session: &mut Session) -> anyhow::Result<()> {

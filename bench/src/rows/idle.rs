@@ -24,7 +24,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<()> {
     }
     thread::sleep(SETTLE);
     // All at the same time: they do not disturb each other.
-    let over = Duration::from_secs(if session.options.quick { 10 } else { 60 });
+    let over = Duration::from_secs(if session.options.quick { 8 } else { 60 });
     let before: Vec<u64> = running.iter().map(|peer| voluntary_switches(&peer.ids())).collect();
     thread::sleep(over);
     for (peer, before) in running.iter().zip(before) {

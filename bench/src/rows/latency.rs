@@ -45,7 +45,7 @@ pub(super) fn under_quota(session: &mut Session) -> anyhow::Result<()> {
     for peer in running.iter().filter(|peer| peer.peer != Peer::Direct) {
         quotas.push(Quota::of(&format!("compare-{}", peer.peer.word()), TENTH, &peer.ids())?);
     }
-    let time = Duration::from_millis(if session.options.quick { 1500 } else { 5000 });
+    let time = Duration::from_millis(if session.options.quick { 1200 } else { 5000 });
     rounds(session, "quota", &running, time, |round| Pace::Open { rate: RATE, seed: round as u64 });
     drop(running);
     drop(quotas);
