@@ -124,9 +124,10 @@ fn compare(options: Options) -> anyhow::Result<ExitCode> {
     let (json, chart) = (options.out.join("compare.json"), options.out.join("compare.svg"));
     std::fs::write(&json, report::json::text(book, &judged, &equal, options)?)?;
     std::fs::write(&chart, report::chart::svg(&judged))?;
+    std::fs::write(options.out.join("compare.md"), report::markdown::text(book, &judged, &equal))?;
     let met = judged.iter().filter(|judged| judged.met == Some(true)).count();
     let missed = judged.iter().filter(|judged| judged.met == Some(false)).count();
-    println!("written: {} {}", json.display(), chart.display());
+    println!("written: {} {} and compare.md", json.display(), chart.display());
     println!(
         "{met} met, {missed} missed, {} not measured, {:.0} s",
         judged.len() - met - missed,

@@ -12,7 +12,7 @@ bench/compare [FLAGS]: measures the components beside their peers, on this machi
 --rounds N       interleaved rounds (7; quick: 3)
 --peers A,B      only these: direct floor queue-proxy activator both nginx
                  haproxy knative hyper pingora
---out FOLDER     where compare.json and compare.svg go (target/compare)
+--out FOLDER     where compare.json, .md and .svg go (target/compare)
 --list           the rows
 
 KNATIVE_QUEUE_PROXY   a binary of Knative's queue-proxy, to measure it too

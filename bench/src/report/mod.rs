@@ -2,6 +2,7 @@
 
 pub(crate) mod chart;
 pub(crate) mod json;
+pub(crate) mod markdown;
 pub(crate) mod table;
 
 use crate::book::Book;
