@@ -37,6 +37,7 @@ use anyhow::Context;
 use load::Plan;
 use options::{HELP, Options};
 use session::Session;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -69,8 +70,11 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
             println!("{}", serde_json::to_string(&load::http2::run(&plan)?)?);
         }
         ["needs", ..] => needs(&arguments[1..]),
-        ["--help" | "-h"] => print!("{HELP}"),
-        ["--list"] => rows::ALL.iter().for_each(|row| println!("{:16} {}", row.name, row.about)),
+        ["--help" | "-h"] => tell(HELP),
+        ["--list"] => {
+            let rows = rows::ALL.iter().map(|row| format!("{:16} {}\n", row.name, row.about));
+            tell(&rows.collect::<String>());
+        }
         [apart::WORD, ..] => return compare(Options::parse(arguments[1..].iter().cloned())?),
         _ => {
             // Faults of the command line before anything is started.
@@ -113,25 +117,30 @@ fn compare(options: Options) -> anyhow::Result<ExitCode> {
     let (book, options) = (&session.book, &session.options);
     let judged = report::judged(&goals::all(), book, options);
     let equal = report::judged(&goals::at_an_equal_rate(), book, options);
-    println!("{}\n{}", report::table::figures(book), report::table::goals(&judged));
-    if !equal.is_empty() {
-        println!("At an equal rate, half of what the slowest takes (the goals are of saturation):");
-        println!("{}", report::table::goals(&equal));
-    }
-    for (what, lines) in [("missing", &book.missing), ("not counted", &book.dropped), ("note", &book.notes)] {
-        lines.iter().for_each(|line| println!("{what}: {line}"));
-    }
     let (json, chart) = (options.out.join("compare.json"), options.out.join("compare.svg"));
     std::fs::write(&json, report::json::text(book, &judged, &equal, options)?)?;
     std::fs::write(&chart, report::chart::svg(&judged))?;
     std::fs::write(options.out.join("compare.md"), report::markdown::text(book, &judged, &equal))?;
+    let mut text = format!("{}\n{}\n", report::table::figures(book), report::table::goals(&judged));
+    if !equal.is_empty() {
+        text.push_str("At an equal rate, half of what the slowest takes (the goals are of saturation):\n");
+        text.push_str(&report::table::goals(&equal));
+        text.push('\n');
+    }
+    for (what, lines) in [("missing", &book.missing), ("not counted", &book.dropped), ("note", &book.notes)] {
+        lines.iter().for_each(|line| text.push_str(&format!("{what}: {line}\n")));
+    }
     let met = judged.iter().filter(|judged| judged.met == Some(true)).count();
     let missed = judged.iter().filter(|judged| judged.met == Some(false)).count();
-    println!("written: {} {} and compare.md", json.display(), chart.display());
-    println!(
-        "{met} met, {missed} missed, {} not measured, {:.0} s",
-        judged.len() - met - missed,
-        began.elapsed().as_secs_f64()
-    );
+    let unknown = judged.len() - met - missed;
+    text.push_str(&format!("written: {} {} and compare.md\n", json.display(), chart.display()));
+    let took = began.elapsed().as_secs_f64();
+    text.push_str(&format!("{met} met, {missed} missed, {unknown} not measured, {took:.0} s\n"));
+    tell(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// On standard output; nobody has to read it to its end.
+fn tell(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -38,12 +38,21 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it on one processor; what it says goes to `NAME.log` in `folder`.
-    pub(crate) fn start(name: &str, command: &mut Command, processor: usize, folder: &Path) -> anyhow::Result<Process> {
+    /// Starts it, on one processor or on any; what it says goes to `NAME.log` in `folder`.
+    pub(crate) fn start(
+        name: &str,
+        command: &mut Command,
+        processor: Option<usize>,
+        folder: &Path,
+    ) -> anyhow::Result<Process> {
         let log = folder.join(format!("{name}.log"));
         let file = File::create(&log)?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let child = on(processor, || command.spawn()).with_context(|| format!("starting {name}"))?;
+        let child = match processor {
+            Some(processor) => on(processor, || command.spawn()),
+            None => command.spawn(),
+        }
+        .with_context(|| format!("starting {name}"))?;
         Ok(Process { child, name: name.to_owned(), log })
     }
 

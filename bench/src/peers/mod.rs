@@ -181,7 +181,7 @@ impl Running {
     /// Of one program that is to listen there.
     fn of(peer: Peer, name: &str, command: &mut Command, address: SocketAddr, folder: &Path) -> anyhow::Result<Self> {
         process::is_free(address)?;
-        let mut process = Process::start(name, command, PROXY, folder)?;
+        let mut process = Process::start(name, command, Some(PROXY), folder)?;
         process.listens(address)?;
         Ok(Running { peer, address, processes: vec![process] })
     }
@@ -212,7 +212,7 @@ pub(crate) fn apps(folder: &Path) -> anyhow::Result<Vec<Process>> {
         // On every address: revisions by the thousand are told apart by it.
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, protocol.app().port()));
         command.args([kind, &listen.to_string()]);
-        let mut app = Process::start(kind, &mut command, process::CLIENTS, folder)?;
+        let mut app = Process::start(kind, &mut command, Some(process::CLIENTS), folder)?;
         app.listens(protocol.app())?;
         apps.push(app);
     }

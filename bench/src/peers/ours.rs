@@ -106,7 +106,7 @@ pub(super) fn both(setup: Setup, folder: &Path) -> anyhow::Result<Running> {
         Protocol::Http1 => 9190,
         Protocol::Http2 => 9191,
     });
-    let mut sidecar = Process::start("both-queue-proxy", &mut sidecar_command(setup, behind)?, PROXY, folder)?;
+    let mut sidecar = Process::start("both-queue-proxy", &mut sidecar_command(setup, behind)?, Some(PROXY), folder)?;
     sidecar.listens(behind)?;
     let snapshot = format!(
         "revisions:\n- {{name: default/rev, fallback: true, containerConcurrency: {}, \

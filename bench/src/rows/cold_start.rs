@@ -4,7 +4,7 @@
 use crate::book::Measure;
 use crate::crowd::{self, ask};
 use crate::peers::{Peer, local, myself, ours_binary};
-use crate::process::{CLIENTS, Process};
+use crate::process::Process;
 use crate::sample::{App, Seen};
 use crate::session::Session;
 use anyhow::{Context, ensure};
@@ -61,7 +61,7 @@ impl Instance {
         let mut command = Command::new(zeroscale);
         command.args(["run", "--window", "6s", "--log-level", "error", "--listen", &front.to_string(), "--"]);
         command.arg(myself()?).arg("app").arg(&journal).arg("{port}");
-        let mut process = Process::start(&format!("zeroscale-{number}"), &mut command, CLIENTS, folder)?;
+        let mut process = Process::start(&format!("zeroscale-{number}"), &mut command, None, folder)?;
         process.listens(front)?;
         Ok(Instance { _process: process, front, journal })
     }

@@ -37,7 +37,7 @@ fn one(session: &Session, peer: Peer) -> anyhow::Result<Duration> {
     let (mut command, address) = start_command(peer, Setup { protocol: Protocol::Http1, limit: AMPLE })?;
     is_free(address)?;
     let began = Instant::now();
-    let _process = Process::start("start", &mut command, PROXY, session.folder())?;
+    let _process = Process::start("start", &mut command, Some(PROXY), session.folder())?;
     let mut stream = loop {
         if let Ok(stream) = TcpStream::connect(address) {
             break stream;

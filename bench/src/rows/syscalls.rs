@@ -75,7 +75,7 @@ fn traced<T>(
     }
     // Beside the proxy, which stands still while it is looked at: clients and
     // app keep their processor, and requests come as densely as without it.
-    let tracer = Process::start("strace", &mut command, PROXY, folder)?;
+    let tracer = Process::start("strace", &mut command, Some(PROXY), folder)?;
     let began = Instant::now();
     while !ids.iter().all(|id| is_traced(*id)) {
         ensure!(began.elapsed() < PATIENCE, "strace does not attach: {}", tracer.said());
