@@ -88,6 +88,8 @@ impl Outbox {
             self.written += count as u64;
             self.advance(count);
         }
+        // An answer may take long to come: its request's buffer is free for others.
+        self.lend();
         Pin::new(socket).poll_flush(cx)
     }
 
@@ -104,11 +106,15 @@ impl Outbox {
         self.tail.advance(count);
     }
 
-    /// Gives the buffer back if nothing is in it.
-    pub(super) fn release(&mut self) {
+    fn lend(&mut self) {
         if self.length == 0 && self.tail.capacity() > 0 {
             buffers::give(std::mem::take(&mut self.tail));
         }
+    }
+
+    /// Gives memory back if nothing is in it.
+    pub(super) fn release(&mut self) {
+        self.lend();
         if self.queue.is_empty() && self.queue.capacity() > 0 {
             self.queue = VecDeque::new();
         }

@@ -1,4 +1,4 @@
-//! Heads, parsed: names and values become slices of the bytes that were read.
+//! Heads, parsed: names and values become slices of one copy of the head.
 
 use super::fields::Framing;
 use super::limits::{FIELDS_MAX, FIELDS_USUAL};
@@ -53,7 +53,10 @@ pub(super) fn head(kind: Kind, input: &mut BytesMut, scan: &mut Scan) -> Result<
     match spans(kind, input, &mut table) {
         Ok(Some(spans)) => {
             *scan = Scan::default();
-            let head = input.split_to(spans.length).freeze();
+            // Copied: a slice would keep the whole buffer for as long as the
+            // request is held, for a head of a few hundred bytes.
+            let head = Bytes::copy_from_slice(&input[..spans.length]);
+            input.advance(spans.length);
             build(&head, &spans, &table).map(Some)
         }
         Ok(None) => {
