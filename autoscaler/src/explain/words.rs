@@ -63,7 +63,7 @@ impl Wish {
         };
         // What is left of nothing may lie a little below it.
         let load = if load.0.abs() < 0.005 { 0.0 } else { load.0 };
-        let _ = write!(text, "{unit} {load:.2} over the {window} window / target {} = {pods}", self.target);
+        let _ = write!(text, "{unit} {load:.2} over the {window} window / target {} = {pods} pods", self.target);
         if self.in_panic {
             text.push_str(", in panic");
         }

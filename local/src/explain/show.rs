@@ -108,7 +108,8 @@ impl Show {
         } else {
             let lost = if lost > 0 { format!(", {lost} inputs missing") } else { String::new() };
             let differ = if differ == 0 { "none differs".to_owned() } else { format!("{differ} differ") };
-            self.put(&format!("{decisions} decisions on {revisions} revisions, {differ}{lost}"));
+            let each = if revisions == 1 { "revision" } else { "revisions" };
+            self.put(&format!("{decisions} decisions on {revisions} {each}, {differ}{lost}"));
             if !self.as_recorded {
                 let (then, now) = (pod_seconds_recorded.round(), pod_seconds_now.round());
                 self.put(&format!("pods ordered: {then} pod-seconds recorded, {now} now"));
