@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tests::loads;
 use tokio::sync::watch;
 
 const REVISIONS: usize = 6;
@@ -418,6 +419,21 @@ fn a_long_random_run_is_decided_alike_in_the_default_mode() {
 #[test]
 fn a_long_random_run_is_decided_alike_in_strict_mode() {
     long_run(Compat::Strict, 100..104, &COMMON);
+}
+
+/// Loads as they are in life: slow starters, noise at an edge, restarts.
+#[test]
+fn every_kind_of_load_is_decided_alike() {
+    let mut steady = 0;
+    for (number, shape) in loads::shapes().iter().enumerate() {
+        let compat = if number % 5 == 4 { Compat::Strict } else { Compat::Better };
+        let lines = loads::record(&shape.load, &shape.setting, compat);
+        let came = replay(&lines, Changes::default());
+        assert_eq!(came.differ.first(), None, "{}: {} differ", shape.load.name, came.differ.len());
+        assert!(came.decisions >= shape.load.seconds.len() / 2 - 2, "{}: {}", shape.load.name, came.decisions);
+        steady += String::from_utf8_lossy(&lines).matches("[\"steady\",").count();
+    }
+    assert!(steady > 10, "{steady}");
 }
 
 fn short_recording(seed: u64) -> Vec<u8> {

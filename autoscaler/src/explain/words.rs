@@ -63,7 +63,8 @@ impl Wish {
         };
         // What is left of nothing may lie a little below it.
         let load = if load.0.abs() < 0.005 { 0.0 } else { load.0 };
-        let _ = write!(text, "{unit} {load:.2} over the {window} window / target {} = {pods} pods", self.target);
+        let (pods, each) = (pods.0 + 0.0, if pods.0 == 1.0 { "pod" } else { "pods" });
+        let _ = write!(text, "{unit} {load:.2} over the {window} window / target {} = {pods} {each}", self.target);
         if self.in_panic {
             text.push_str(", in panic");
         }
@@ -87,6 +88,6 @@ mod tests {
     #[test]
     fn times_are_utc_to_the_millisecond() {
         assert_eq!(time(Moment::from_unix_millis(1_767_225_600_100)), "2026-01-01T00:00:00.100Z");
-        assert_eq!(time(Moment::from_unix_millis(i64::MAX)), "9223372036854");
+        assert_eq!(time(Moment::from_unix_millis(i64::MAX)), "2262-04-11T23:47:16.854Z");
     }
 }

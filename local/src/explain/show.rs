@@ -21,7 +21,7 @@ pub(super) struct Show {
 /// What was shown of a revision last.
 #[derive(Default)]
 struct Last {
-    shown: Option<(Option<Outcome>, Option<Outcome>, Option<&'static str>)>,
+    shown: Option<(Option<Outcome>, Option<Outcome>, bool)>,
     step: Option<(policy::moment::Moment, u32, u32)>,
 }
 
@@ -79,8 +79,7 @@ impl Show {
     /// What differs from what was shown last.
     fn step(&mut self, step: &Step) {
         let outcome = |decided: &Option<autoscaler::explain::Decided>| decided.as_ref().map(|made| made.outcome());
-        let differs = step.differs.as_ref().map(|differs| differs.what);
-        let shown = (outcome(&step.recorded), outcome(&step.now), differs);
+        let shown = (outcome(&step.recorded), outcome(&step.now), step.differs.is_some());
         let last = self.revisions.entry(step.revision.clone()).or_default();
         if last.shown.as_ref() == Some(&shown) {
             return;
