@@ -331,7 +331,7 @@ impl World {
         if self.random.bool() {
             self.autoscaler.restore(saved);
         }
-        self.record(Ask { file_bytes: 64 << 10, ..Ask::default() });
+        self.record(Ask { file_bytes: 256 << 10, ..Ask::default() });
         self.publish();
     }
 }
@@ -406,19 +406,19 @@ fn long_run(compat: Compat, seeds: std::ops::Range<u64>, limits: &[&'static str]
         }
     }
     println!("{decisions} decisions of {files} files; limits: {acted:?}");
-    assert!(decisions > 5_000, "{decisions}");
+    assert!(decisions > 4_000, "{decisions}");
     let missing: Vec<_> = limits.iter().filter(|limit| !acted.contains(*limit)).collect();
     assert!(missing.is_empty(), "no run was long enough for {missing:?}");
 }
 
 #[test]
 fn a_long_random_run_is_decided_alike_in_the_default_mode() {
-    long_run(Compat::Better, 0..6, &[&COMMON[..], &["starting-pods", "after-panic", "override"]].concat());
+    long_run(Compat::Better, 0..5, &[&COMMON[..], &["starting-pods", "after-panic", "override"]].concat());
 }
 
 #[test]
 fn a_long_random_run_is_decided_alike_in_strict_mode() {
-    long_run(Compat::Strict, 100..104, &COMMON);
+    long_run(Compat::Strict, 100..103, &COMMON);
 }
 
 /// Loads as they are in life: slow starters, noise at an edge, restarts.
@@ -447,7 +447,9 @@ fn short_recording(seed: u64) -> Vec<u8> {
 
 #[test]
 fn other_settings_are_seen_to_differ_and_the_first_difference_is_named() {
-    let lines = short_recording(7);
+    // One that falls to an eighth.
+    let fall = &loads::shapes()[3];
+    let lines = loads::record(&fall.load, &fall.setting, Compat::Better);
     let with = |set: &str, compat| {
         let mut changes = Changes::default();
         changes.compat = compat;
@@ -461,7 +463,8 @@ fn other_settings_are_seen_to_differ_and_the_first_difference_is_named() {
     assert!(!with("", Some(Compat::Strict)).differ.is_empty());
     let target = with("target=0.01", None).differ;
     assert!(target[0].contains("what: \"target\"") && target[0].contains("now: \"0.01\""), "{}", target[0]);
-    for set in ["stable-window=120s", "min-scale=9", "max-scale=1", "scale-down-delay=600s", "metric=rps"] {
+    for set in ["stable-window=120s", "min-scale=9", "max-scale=1", "scale-down-delay=600s", "max-scale-down-rate=1.1"]
+    {
         assert!(!with(set, None).differ.is_empty(), "{set}");
     }
 }
@@ -508,38 +511,47 @@ fn recordings_are_few_and_end_with_their_reader_or_the_autoscaler() {
 #[test]
 fn a_damaged_recording_is_told_of_and_nothing_worse() {
     let lines = short_recording(11);
-    let lines = &lines[..lines.len().min(150_000)];
+    // From its beginning: without the head and the states the rest says nothing.
+    let lines = &lines[..lines[..120_000].iter().rposition(|byte| *byte == b'\n').unwrap() + 1];
+    let digits: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].is_ascii_digit()).collect();
     let mut random = Rng::with_seed(5);
-    let (mut told, mut unseen) = (0, 0);
-    for round in 0..240 {
+    let (mut told, mut decisions) = (0, 0);
+    for round in 0..400 {
         let mut damaged = lines.to_vec();
-        match round % 3 {
+        match round % 4 {
             0 => damaged.truncate(random.usize(..lines.len())),
             1 => damaged[random.usize(..lines.len())] ^= 1 << random.u8(..8),
-            // A digit that becomes another, many times: numbers out of all bounds.
-            _ => {
-                let digits: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].is_ascii_digit()).collect();
+            // Other numbers: a digit that is another one, many times; and one
+            // that is many.
+            2 => {
                 for _ in 0..40 {
                     damaged[digits[random.usize(..digits.len())]] = b'0' + random.u8(..10);
                 }
             }
-        }
-        // From a place near the damage on, lest each round takes long.
-        let mut replay = Replay::new(Changes::default());
-        let faults = damaged
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .find_map(|line| replay.line(line).err());
-        match faults {
-            Some(fault) => {
-                assert!(!fault.what.is_empty());
-                told += 1;
+            _ => {
+                let at = digits[random.usize(..digits.len())];
+                let more = random.choice(["9999999999", "-1", "e300", "99999999999999999", "0.5"]).unwrap();
+                let _ = damaged.splice(at..=at, more.bytes()).count();
             }
-            None => unseen += 1,
         }
+        let mut replay = Replay::new(Changes::default());
+        // On after a fault, which `explain` is not: all that can be reached.
+        let mut faults = 0;
+        for line in damaged.split(|byte| *byte == b'\n') {
+            match replay.line(line) {
+                Ok(Told::Decision(_)) => decisions += 1,
+                Ok(_) => {}
+                Err(fault) => {
+                    assert!(!fault.what.is_empty());
+                    faults += 1;
+                }
+            }
+        }
+        // What follows the last line is one without anything.
+        told += u32::from(faults > 1 || (faults == 1 && damaged.last() != Some(&b'\n')));
     }
-    println!("{told} told, {unseen} not seen");
-    assert!(told > 80, "{told}");
+    println!("{told} of 400 told, {decisions} decisions all the same");
+    assert!(told > 100 && decisions > 1000, "{told} {decisions}");
 }
 
 #[test]

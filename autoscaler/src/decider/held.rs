@@ -108,26 +108,52 @@ struct Remembered {
 impl Decider {
     /// All that is remembered.
     pub(crate) fn held(&self) -> Held {
-        let SavedCollection { windows, aggregation } = self.collection.save();
-        let SavedReporters { last, gone } = self.reporters.save();
-        let activity = self.zero.activity();
+        // By name, all of them: whoever adds a field says whether it is held.
+        let Decider {
+            collection,
+            pushers,
+            reporters,
+            asked_for,
+            overload,
+            slots,
+            memory,
+            status,
+            zero,
+            ordered,
+            path,
+            // Known from the view and the settings.
+            view: _,
+            id: _,
+            compat: _,
+            silence: _,
+            schedules: _,
+            // No decision looks at these.
+            durations: _,
+            requested: _,
+            history: _,
+            dropped_stats: _,
+            metrics: _,
+        } = self;
+        let SavedCollection { windows, aggregation } = collection.save();
+        let SavedReporters { last, gone } = reporters.save();
+        let activity = zero.activity();
         Held {
             windows: windows.map(Buckets::of),
             weighted: aggregation == Aggregation::WeightedExponential,
-            pushers: self.pushers.iter().map(|(pod, last)| (pod.clone(), last.unix_nanos())).collect(),
+            pushers: pushers.iter().map(|(pod, last)| (pod.clone(), last.unix_nanos())).collect(),
             reporters: last.into_iter().map(Reporter::of).collect(),
             gone,
-            asked_for: self.asked_for.map(Moment::unix_nanos),
-            overload: Queue::of(self.overload.save()),
-            slots: Number(self.slots),
-            memory: Remembered::of(&self.memory),
-            desired: self.status.desired,
-            excess_burst_capacity: self.status.excess_burst_capacity,
+            asked_for: asked_for.map(Moment::unix_nanos),
+            overload: Queue::of(overload.save()),
+            slots: Number(*slots),
+            memory: Remembered::of(memory),
+            desired: status.desired,
+            excess_burst_capacity: status.excess_burst_capacity,
             active: (activity.active().status().to_owned(), activity.active().reason().to_owned()),
             active_since: activity.since().unix_nanos(),
             initialized: activity.initialized(),
-            ordered: self.ordered,
-            direct: self.path == Path::Direct,
+            ordered: *ordered,
+            direct: *path == Path::Direct,
         }
     }
 

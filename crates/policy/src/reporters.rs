@@ -65,9 +65,10 @@ pub struct SavedReporters {
 impl Reporters {
     /// All that they hold.
     pub fn save(&self) -> SavedReporters {
-        let mut last: Vec<(Arc<str>, Last)> = self.last.iter().map(|(name, last)| (name.clone(), *last)).collect();
+        let Reporters { last, gone } = self;
+        let mut last: Vec<(Arc<str>, Last)> = last.iter().map(|(name, last)| (name.clone(), *last)).collect();
         last.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        SavedReporters { last, gone: self.gone.iter().cloned().collect() }
+        SavedReporters { last, gone: gone.iter().cloned().collect() }
     }
 
     /// Goes on with what others have held.
