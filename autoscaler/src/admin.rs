@@ -1,16 +1,16 @@
 //! Health, status and metrics of the program: GET `/livez`, `/healthz`,
-//! `/status` (JSON), `/metrics` (Prometheus text).
+//! `/status` (JSON), `/metrics` (Prometheus text), `/record` (a recording).
 
 use autoscaler::Autoscaler;
+use autoscaler::record::answer::{self, Body};
 use autoscaler::status::RevisionStatus;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
 use platform::file::{Health, Snapshots};
-use plumbing::body::Body;
-use plumbing::side;
 use policy::world::Snapshot;
 use serde::Serialize;
 use std::sync::Arc;
@@ -64,19 +64,24 @@ impl Source {
     /// What may be long is put together on a thread of its own: decisions and
     /// stats go on meanwhile.
     pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
+        if request.uri().path() == answer::PATH && request.method() == Method::GET {
+            return answer::answer(&self.autoscaler, request.uri().query().unwrap_or_default());
+        }
         let answer = tokio::task::spawn_blocking(move || self.answer_to(&request)).await;
-        answer.unwrap_or_else(|error| {
+        let answer = answer.unwrap_or_else(|error| {
             text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n"))
-        })
+        });
+        answer.map(Either::Left)
     }
 
-    fn answer_to(&self, request: &Request<Incoming>) -> Response<Body> {
+    fn answer_to(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let mut answer = match (request.method(), request.uri().path()) {
             (_, "/livez") => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".to_owned()),
             (_, "/healthz") => self.health(),
             (_, "/status") => json(StatusCode::OK, &self.status()),
             (_, "/metrics") => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
-            _ => return side::not_found(),
+            (_, answer::PATH) => Response::default(),
+            _ => return text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n".to_owned()),
         };
         if request.method() != Method::GET {
             answer = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "GET only\n".to_owned());
@@ -84,7 +89,7 @@ impl Source {
         answer
     }
 
-    fn health(&self) -> Response<Body> {
+    fn health(&self) -> Response<Full<Bytes>> {
         let ok = self.world.borrow().version > 0;
         let code = if ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         json(code, &Healthy { ok, fault: self.file.borrow().fault.clone() })
@@ -109,15 +114,15 @@ impl Source {
     }
 }
 
-fn json(code: StatusCode, value: &impl Serialize) -> Response<Body> {
+fn json(code: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
     match serde_json::to_string(value) {
         Ok(body) => text(code, "application/json", body + "\n"),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n")),
     }
 }
 
-fn text(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut answer = Response::new(Body::full(Bytes::from(body)));
+fn text(code: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::from(body));
     *answer.status_mut() = code;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer

@@ -1,5 +1,7 @@
 //! One revision: its windows, its memory, and its last orders.
 
+mod held;
+
 use crate::Config;
 use crate::collect::Target;
 use crate::collect::durations::Durations;
@@ -7,6 +9,7 @@ use crate::history::{History, Record};
 use crate::metrics::Metrics;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
+pub(crate) use held::Held;
 use policy::collect::{Collection, Dropped, Load, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
@@ -36,9 +39,46 @@ const ASKED: Duration = Duration::from_secs(3);
 /// Seconds that are looked back at, if nobody asked for so long.
 const SECONDS_BACK_MAX: i64 = 10;
 
+/// What a decider takes in. There is nothing else by which a decision comes to
+/// be, so whoever has all of them can make it again ([`crate::explain`]).
+pub(crate) enum Input<'a> {
+    /// What the platform knows of it now.
+    View(&'a Arc<RevisionView>),
+    /// What a pod or an activator has sent.
+    Stat { at: Moment, stat: &'a Stat, urgent: bool },
+    /// What its pods answered.
+    Scraped { outcome: &'a Outcome, took: Duration },
+    /// It is to decide.
+    Due,
+}
+
+/// What came of an input.
+pub(crate) enum Taken {
+    /// It is taken in.
+    Noted,
+    /// It was decided upon.
+    Decided(Option<Order>),
+}
+
+impl Taken {
+    pub(crate) fn decided(&self) -> Option<Option<&Order>> {
+        match self {
+            Taken::Noted => None,
+            Taken::Decided(order) => Some(order.as_ref()),
+        }
+    }
+
+    pub(crate) fn order(self) -> Option<Order> {
+        match self {
+            Taken::Noted => None,
+            Taken::Decided(order) => order,
+        }
+    }
+}
+
 pub(crate) struct Decider {
     pub(crate) view: Arc<RevisionView>,
-    id: RevisionId,
+    pub(crate) id: RevisionId,
     compat: Compat,
     collection: Collection,
     /// What silence means where pods are asked.
@@ -112,7 +152,7 @@ impl Decider {
         }
         if usable == Use::All {
             saved.load.put_into(&mut self.collection, saved.at, now);
-            self.memory = Memory::restore(&spec.scale, &saved.memory, self.compat);
+            self.memory = Memory::restore(spec.scale.scale_down_delay, &saved.memory, self.compat);
             self.status = saved.status;
             self.ordered = saved.ordered;
         }
@@ -131,10 +171,23 @@ impl Decider {
         }
     }
 
-    pub(crate) fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
-        if Arc::ptr_eq(view, &self.view) {
-            return;
+    /// Takes an input in, and decides if that asks for it.
+    pub(crate) fn take(&mut self, input: &Input<'_>, now: Moment) -> Taken {
+        match *input {
+            Input::View(view) => self.follow(view, now),
+            Input::Stat { at, stat, urgent } => {
+                self.record(at, stat, urgent, now);
+                if self.is_poked_by(stat.average_concurrency, urgent) {
+                    return Taken::Decided(self.evaluate(now));
+                }
+            }
+            Input::Scraped { outcome, took } => self.scraped(outcome, now, took),
+            Input::Due => return Taken::Decided(self.evaluate(now)),
         }
+        Taken::Noted
+    }
+
+    fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
             self.overload.resize(view.spec.windows.stable, view.spec.windows.panic);
@@ -149,8 +202,7 @@ impl Decider {
         self.view = view.clone();
     }
 
-    /// Takes in what a pod or an activator has sent.
-    pub(crate) fn record(&mut self, at: Moment, stat: &Stat, urgent: bool, now: Moment) {
+    fn record(&mut self, at: Moment, stat: &Stat, urgent: bool, now: Moment) {
         let pushes = self.pushers.push(&stat.pod_name, now);
         if pushes || self.pushers.know(&stat.pod_name) || self.view.pods.iter().any(|pod| pod.name == stat.pod_name) {
             self.pushers.note(&stat.pod_name, now);
@@ -200,8 +252,7 @@ impl Decider {
         self.pushers.push(pod, now)
     }
 
-    /// Takes in what its pods answered.
-    pub(crate) fn scraped(&mut self, outcome: &Outcome, now: Moment, took: Duration) {
+    fn scraped(&mut self, outcome: &Outcome, now: Moment, took: Duration) {
         if let Ok(Some(stat)) = &outcome.stat {
             self.asked_for = Some(now.truncated_to_second());
             let recorded = self.collection.record(now, stat);
@@ -214,14 +265,14 @@ impl Decider {
 
     /// True when a report asks for a decision at once: there is load at zero,
     /// or `urgent`ly more of it than the pods ordered so far can carry.
-    pub(crate) fn is_poked_by(&self, average_concurrency: f64, urgent: bool) -> bool {
+    fn is_poked_by(&self, average_concurrency: f64, urgent: bool) -> bool {
         let burst = urgent && self.compat == Compat::Better && average_concurrency > 0.0;
         burst || self.status.poke(average_concurrency, self.compat)
     }
 
     /// Decides, and says what to order. The same order again and again is
     /// meant: a lost one heals by the next.
-    pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
+    fn evaluate(&mut self, now: Moment) -> Option<Order> {
         let view = self.view.clone();
         let spec = &view.spec;
         let (starting, bounds) = match self.compat {

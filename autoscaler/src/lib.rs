@@ -16,6 +16,7 @@
 pub mod collect;
 mod decider;
 mod deciders;
+pub mod explain;
 mod exposition;
 pub mod forward;
 mod history;
@@ -24,13 +25,14 @@ pub mod knative;
 mod metrics;
 mod pace;
 mod rate;
+pub mod record;
 pub mod schedule;
 pub mod stat_server;
 pub mod state;
 pub mod status;
 
 use collect::Target;
-use decider::Decider;
+use decider::{Decider, Input};
 use deciders::Deciders;
 use forward::Owners;
 use pace::Pace;
@@ -47,6 +49,8 @@ use policy::saved::{self, Saved};
 use policy::scrape::Outcome;
 use policy::stat::StatBatch;
 use policy::world::{Order, Snapshot};
+use record::tap::Tap;
+use record::{Ask, Recording, Refused};
 use schedule::Schedule;
 use status::RevisionStatus;
 use std::collections::BTreeMap;
@@ -115,12 +119,20 @@ pub struct Autoscaler {
     owners: Option<watch::Receiver<Arc<Owners>>>,
     /// What an earlier one knew of revisions that were not seen yet.
     saved: Arc<Mutex<BTreeMap<RevisionId, Saved>>>,
+    tap: Arc<Tap>,
 }
 
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
-        Autoscaler { config, deciders: Arc::default(), pace: Arc::default(), owners: None, saved: Arc::default() }
+        Autoscaler {
+            config,
+            deciders: Arc::default(),
+            pace: Arc::default(),
+            owners: None,
+            saved: Arc::default(),
+            tap: Arc::default(),
+        }
     }
 
     /// One of several replicas: decides on the revisions of its own buckets.
@@ -145,6 +157,28 @@ impl Autoscaler {
         let deciders = self.deciders.lock();
         all.extend(deciders.sorted().into_iter().map(|(id, decider)| (id.clone(), decider.save(now))));
         all
+    }
+
+    /// Records what the decisions take in from now on, and what they are, until
+    /// the recording is dropped.
+    ///
+    /// # Errors
+    /// When there are too many recordings already, or none is to come any more.
+    pub fn record(&self, ask: Ask) -> Result<Recording, Refused> {
+        self.record_from(ask, clock::now())
+    }
+
+    /// The same at a time of the caller's own.
+    ///
+    /// # Errors
+    /// As [`Autoscaler::record`].
+    pub fn record_from(&self, ask: Ask, now: Moment) -> Result<Recording, Refused> {
+        self.tap.attach(&self.config, ask, now)
+    }
+
+    /// Ends all recordings: whoever reads gets the rest. None begins after that.
+    pub fn end_recordings(&self) {
+        self.tap.end(clock::now());
     }
 
     /// What was decided for each revision, and why.
@@ -178,10 +212,11 @@ impl Autoscaler {
         self.deciders.lock().iter().filter_map(|decider| decider.target(now)).collect()
     }
 
-    /// Takes in what a revision's pods answered. `conclude` is told which of
+    /// Takes in what a revision's pods answered, as [`collect::run`] does.
+    /// `conclude` is told which of
     /// them push their stats, and says what it came to; `None` when the
     /// revision is gone.
-    fn scraped(
+    pub fn scraped(
         &self,
         revision: &RevisionId,
         now: Moment,
@@ -191,7 +226,7 @@ impl Autoscaler {
         let mut deciders = self.deciders.lock();
         let decider = deciders.get_mut(revision)?;
         let outcome = conclude(&|pod| decider.is_pushed_by(pod, now));
-        decider.scraped(&outcome, now, took);
+        self.tap.pass(decider, &Input::Scraped { outcome: &outcome, took }, now);
         Some(outcome)
     }
 
@@ -204,15 +239,24 @@ impl Autoscaler {
         let owners = self.owners.as_ref().map(|owners| owners.borrow().clone());
         let is_here = |id: &RevisionId| owners.as_ref().is_none_or(|owners| owners.are_here(id));
         let mut deciders = self.deciders.lock();
-        deciders.retain(|id| snapshot.revisions.contains_key(id) && is_here(id));
+        deciders.retain(|id| {
+            let stays = snapshot.revisions.contains_key(id) && is_here(id);
+            if !stays {
+                self.tap.gone(id, now);
+            }
+            stays
+        });
         for (id, view) in snapshot.revisions.iter().filter(|(id, _)| is_here(id)) {
             if let Some(decider) = deciders.get_mut(id) {
-                decider.follow(view, now);
+                if !Arc::ptr_eq(view, &decider.view) {
+                    self.tap.pass(decider, &Input::View(view), now);
+                }
                 continue;
             }
             let mut decider = Decider::new(id.clone(), view.clone(), &self.config, now);
-            if let Some(saved) = self.saved.lock().remove(id) {
-                decider.restore(&saved, now);
+            match self.saved.lock().remove(id) {
+                Some(saved) => decider.restore(&saved, now),
+                None => self.tap.begun(&decider, now),
             }
             deciders.insert(id.clone(), decider);
         }
@@ -224,10 +268,8 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            decider.record(batch.at, stat, batch.poke, now);
-            if decider.is_poked_by(stat.average_concurrency, batch.poke) {
-                orders.extend(decider.evaluate(now));
-            }
+            let input = Input::Stat { at: batch.at, stat, urgent: batch.poke };
+            orders.extend(self.tap.pass(decider, &input, now));
         }
         orders
     }
@@ -256,7 +298,7 @@ impl Autoscaler {
         while revisions < most {
             let Some(decider) = deciders.next() else { break };
             revisions += 1;
-            if let Some(order) = decider.evaluate(now) {
+            if let Some(order) = self.tap.pass(decider, &Input::Due, now) {
                 give(order);
             }
         }
@@ -272,6 +314,11 @@ impl Autoscaler {
 
 /// Decides until `shutdown` stops.
 pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
+    go_on(&autoscaler, links, shutdown).await;
+    autoscaler.end_recordings();
+}
+
+async fn go_on(autoscaler: &Autoscaler, links: Links, shutdown: Shutdown) {
     let Links { mut world, orders, mut stats } = links;
     let mut owners = autoscaler.owners.clone();
     let mut ticks = clock::ticks(autoscaler.config.tick, autoscaler.config.after_reports);

@@ -91,7 +91,7 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
     if let Some(scrape) = settings.transports.scrape {
         tokio::spawn(collect::run(autoscaler.clone(), scrape, budget, shutdown.clone()));
     }
-    let source = admin::Source::new(autoscaler, &snapshots, recorder);
+    let source = admin::Source::new(autoscaler.clone(), &snapshots, recorder);
     let taking = tokio::spawn(ingest::serve(reports, sinks.direct.clone(), settings.limits, shutdown.clone()));
     let served = stat_server::Settings { limits: settings.transports.limits, compat, owners: owned };
     let serving = tokio::spawn(stat_server::serve(websockets, sinks, served, shutdown.clone()));
@@ -110,6 +110,8 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
     // Until now: who owns what is not told any more.
     drop(owners);
     let ended = async {
+        // Whoever records gets what there is, and the end.
+        autoscaler.end_recordings();
         shutdown.drain();
         let _ = tokio::time::timeout(END_MAX, shutdown.finished()).await;
         shutdown.stop();

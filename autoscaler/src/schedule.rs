@@ -6,8 +6,9 @@
 use cronexpr::Crontab;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Schedules of one file.
 const MOST: usize = 10_000;
@@ -22,6 +23,7 @@ pub struct Schedule {
     from: Crontab,
     to: Crontab,
     pods: i32,
+    written: Arc<Entry>,
     /// What holds, and until when (milliseconds since 1970).
     known: Option<(bool, i64)>,
 }
@@ -32,9 +34,10 @@ struct File {
     schedules: Vec<Entry>,
 }
 
-#[derive(Deserialize)]
+/// A schedule as it is written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub(crate) struct Entry {
     revision: String,
     from: String,
     to: String,
@@ -52,8 +55,16 @@ impl Schedule {
             cronexpr::parse_crontab(&format!("{text} {zone}"))
                 .map_err(|error| format!("`{name}: {text}` in the zone `{zone}` makes no sense: {error}"))
         };
+        let written = Entry {
+            revision: revision.to_string(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            zone: zone.to_owned(),
+            pods,
+        };
         let pods = i32::try_from(pods).map_err(|_| format!("{pods} pods are too many"))?;
-        Ok(Schedule { revision, from: parse("from", from)?, to: parse("to", to)?, pods, known: None })
+        let (from, to) = (parse("from", from)?, parse("to", to)?);
+        Ok(Schedule { revision, from, to, pods, written: written.into(), known: None })
     }
 
     /// The floor at `now`; `None` outside of the schedule's times. It is
@@ -98,15 +109,25 @@ fn parse(text: &str) -> Result<Vec<Schedule>, String> {
     if schedules.len() > MOST {
         return Err(format!("there are more than {MOST} schedules"));
     }
-    let schedule = |(number, entry): (usize, Entry)| {
-        let Entry { revision, from, to, zone, pods } = entry;
-        let place = |why: String| format!("schedules[{number}]: {why}");
+    let schedule =
+        |(number, entry): (usize, &Entry)| entry.schedule().map_err(|why| format!("schedules[{number}]: {why}"));
+    schedules.iter().enumerate().map(schedule).collect()
+}
+
+impl Entry {
+    pub(crate) fn schedule(&self) -> Result<Schedule, String> {
+        let Entry { revision, from, to, zone, pods } = self;
         let (namespace, name) = revision
             .split_once('/')
-            .ok_or_else(|| place(format!("`revision: {revision}` is not of the form namespace/name")))?;
-        Schedule::new(RevisionId::new(namespace, name), &from, &to, &zone, pods).map_err(place)
-    };
-    schedules.into_iter().enumerate().map(schedule).collect()
+            .ok_or_else(|| format!("`revision: {revision}` is not of the form namespace/name"))?;
+        Schedule::new(RevisionId::new(namespace, name), from, to, zone, *pods)
+    }
+}
+
+impl From<&Schedule> for Entry {
+    fn from(schedule: &Schedule) -> Entry {
+        (*schedule.written).clone()
+    }
 }
 
 #[cfg(test)]

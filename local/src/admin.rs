@@ -7,17 +7,20 @@
 //! | what is told | [`report`] |
 //! | gauges that are set when they are asked for | [`gauges`] |
 //!
-//! GET `/status` (JSON), `/metrics` (Prometheus text), `/healthz`.
+//! GET `/status` (JSON), `/metrics` (Prometheus text), `/healthz`, `/record` (a
+//! recording of the autoscaler, which lasts until its reader leaves).
 
 pub(crate) mod folder;
 mod gauges;
 pub(crate) mod report;
 
 use anyhow::Context;
+use autoscaler::Autoscaler;
+use autoscaler::record::answer::{self as recording, Body};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,19 +30,24 @@ pub(crate) use report::Source;
 use std::convert::Infallible;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
 /// Connections at a time; further ones wait in the socket's backlog.
 const CONNECTIONS_MAX: usize = 64;
-/// From accept to close: one request, whose body nobody reads.
+/// From accept to close: one request, whose body nobody reads. A recording
+/// lasts longer.
 const CONNECTION_LIFE: Duration = Duration::from_secs(10);
 /// For the head of the request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// How long the last of a recording may take at the end.
+const LAST_LINES: Duration = Duration::from_secs(1);
 /// When accepting fails, which is for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -52,6 +60,7 @@ pub(crate) struct Door {
 /// The admin socket while it is served.
 pub(crate) struct Admin {
     shutdown: Shutdown,
+    autoscaler: Autoscaler,
     // Dropped with this: the file goes.
     _file: SocketFile,
 }
@@ -94,16 +103,20 @@ impl Door {
     /// Answers on it until the result is closed or dropped.
     pub(crate) fn serve(self, source: Source) -> Admin {
         let shutdown = Shutdown::new();
+        let autoscaler = source.autoscaler().clone();
         let accepting = accept(self.listener, Arc::new(source), shutdown.clone());
         tokio::spawn(accepting);
-        Admin { shutdown, _file: self.file }
+        Admin { shutdown, autoscaler, _file: self.file }
     }
 }
 
 impl Admin {
-    /// Ends all connections and removes the file.
-    pub(crate) fn close(self) {
-        drop(self);
+    /// Ends all connections and removes the file. Whoever records gets what
+    /// there is before.
+    pub(crate) async fn close(self) {
+        self.autoscaler.end_recordings();
+        self.shutdown.drain();
+        let _ = tokio::time::timeout(LAST_LINES, self.shutdown.finished()).await;
     }
 }
 
@@ -119,43 +132,71 @@ async fn accept(listener: UnixListener, source: Arc<Source>, shutdown: Shutdown)
         let Ok(place) = free.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = shutdown.stopping() => return,
+            () = shutdown.draining() => return,
         };
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (source, shutdown) = (source.clone(), shutdown.clone());
-        tokio::spawn(async move {
+        let (source, ending) = (source.clone(), shutdown.clone());
+        shutdown.spawn(async move {
             tokio::select! {
-                () = connection(stream, source) => {}
-                () = shutdown.stopping() => {}
+                () = connection(stream, source, &ending) => {}
+                () = ending.stopping() => {}
             }
             drop(place);
         });
     }
 }
 
-async fn connection(stream: UnixStream, source: Arc<Source>) {
+async fn connection(stream: UnixStream, source: Arc<Source>, shutdown: &Shutdown) {
+    let is_recording = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        let answer = answer(&source, request.method(), request.uri().path());
-        async move { Ok::<_, Infallible>(answer) }
+        let uri = request.uri();
+        let answer = if uri.path() == recording::PATH && request.method() == Method::GET {
+            is_recording.store(true, Ordering::Relaxed);
+            recording::answer(source.autoscaler(), uri.query().unwrap_or_default())
+        } else {
+            answer(&source, request.method(), uri.path()).map(Either::Left)
+        };
+        async move { Ok::<Response<Body>, Infallible>(answer) }
     });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Ok(Err(error)) = tokio::time::timeout(CONNECTION_LIFE, served).await {
-        tracing::debug!(%error, "an admin connection ended with an error");
+    let mut served = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let mut life = pin!(tokio::time::sleep(CONNECTION_LIFE));
+    let (mut drains, mut is_old) = (false, false);
+    loop {
+        tokio::select! {
+            ended = &mut served => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "an admin connection ended with an error");
+                }
+                return;
+            }
+            () = shutdown.draining(), if !drains => {
+                drains = true;
+                served.as_mut().graceful_shutdown();
+            }
+            () = &mut life, if !is_old => {
+                is_old = true;
+                if !is_recording.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        }
     }
 }
 
 fn answer(source: &Source, method: &Method, path: &str) -> Response<Full<Bytes>> {
-    let known = matches!(path, "/status" | "/metrics" | "/healthz");
+    let known = matches!(path, "/status" | "/metrics" | "/healthz" | recording::PATH);
     if !known {
-        return plain(StatusCode::NOT_FOUND, "there are /status, /metrics and /healthz\n");
+        return plain(StatusCode::NOT_FOUND, "there are /status, /metrics, /healthz and /record\n");
     }
     if method != Method::GET {
         let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Runs services that sleep at zero processes and wake on the first request.
@@ -21,6 +22,10 @@ pub(crate) enum Command {
     Demo(DemoFlags),
     /// Show what running instances do, and why.
     Status(StatusFlags),
+    /// Write down what a running autoscaler takes in and decides.
+    Record(RecordFlags),
+    /// Decide on a recording once more: what was decided, why, and what differs now.
+    Explain(ExplainFlags),
     /// The app that `demo` serves.
     #[command(name = "__sample-app", hide = true)]
     SampleApp,
@@ -195,4 +200,55 @@ pub(crate) struct StatusFlags {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordFlags {
+    /// Folder for the files; made if need be [default: zeroscale-recording-TIME]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only this service or revision; can be given several times [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Vec<String>,
+    /// How long [default: until Ctrl-C, or the end of the autoscaler]
+    #[arg(long = "for", value_name = "D", value_parser = duration)]
+    pub(crate) length: Option<Duration>,
+    /// Where it is asked: HOST:PORT of the admin port of `autoscaler`, or the path of an admin socket
+    /// [default: the socket of the running zeroscale]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// MiB of a file; then the next one begins
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) file_mib: u64,
+    /// Files to keep; the oldest go
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) files: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainFlags {
+    /// Files of a recording in their order, or its folder
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Decide in this mode [default: as recorded]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeFlag>,
+    /// Only this service or revision; can be given several times [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Vec<String>,
+    /// Decide with another setting, as target=50 or stable-window=30s; can be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Each decision as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A mode of decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeFlag {
+    /// With the better rules.
+    Default,
+    /// Exactly as Knative decides.
+    Strict,
 }

@@ -5,12 +5,16 @@
 //! | `run` | [`run`]: flags to settings ([`settings`]), then [`assemble`] |
 //! | `demo` | [`demo`] |
 //! | `status` | [`status`], over the admin socket ([`admin`]) |
+//! | `record` | [`record`]: what an autoscaler takes in and decides, as files |
+//! | `explain` | [`explain`]: the same decisions once more |
 //! | `__guard` | the pods' parent process, started by ourselves |
 
 mod admin;
 mod assemble;
 mod cli;
 mod demo;
+mod explain;
+mod record;
 mod run;
 mod seats;
 mod settings;
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::main(&flags),
         Command::Demo(flags) => demo::main(&flags),
         Command::Status(flags) => status::main(&flags),
+        Command::Record(flags) => record::main(&flags),
+        Command::Explain(flags) => explain::main(&flags),
         Command::SampleApp => demo::sample_app::main(),
     }
 }

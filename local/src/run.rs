@@ -62,7 +62,7 @@ async fn serve(flags: &RunFlags, settings: Settings) -> anyhow::Result<ExitCode>
     tracing::info!(?ending, "ending");
     let code = end(floor, signals, ending).await;
     if let Some(admin) = admin {
-        admin.close();
+        admin.close().await;
     }
     Ok(code)
 }

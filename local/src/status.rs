@@ -13,6 +13,7 @@ use crate::cli::StatusFlags;
 use crate::run;
 use client::Reply;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn main(flags: &StatusFlags) -> ExitCode {
@@ -35,6 +36,22 @@ pub(crate) fn main(flags: &StatusFlags) -> ExitCode {
     print(flags.json, &shown);
     faults.iter().for_each(|fault| eprintln!("zeroscale: {fault}"));
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The instances that run, each with its socket; those that do not answer are
+/// passed over.
+pub(crate) async fn running(sockets: Vec<PathBuf>) -> Vec<(PathBuf, Instance)> {
+    let replies = client::ask_all(sockets.clone()).await;
+    let answered = sockets.into_iter().zip(replies).filter_map(|(socket, reply)| match reply {
+        Reply::Instance(instance) => Some((socket, *instance)),
+        Reply::Gone | Reply::Fault(_) => None,
+    });
+    answered.collect()
+}
+
+/// Whether an instance has a service or revision of that name.
+pub(crate) fn has(instance: &Instance, name: &str) -> bool {
+    !named(vec![instance.clone()], name).is_empty()
 }
 
 /// The instances, and what went wrong with others. Those that are gone are

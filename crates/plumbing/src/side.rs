@@ -7,11 +7,13 @@ use crate::shutdown::Shutdown;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Request, Response, StatusCode};
+use http_body::Body as HttpBody;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,10 +32,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// Serves until `shutdown` drains, then closes the listener. Connections are
 /// tracked by `shutdown`, finish the answer they are at, and are dropped at
 /// its second stage.
-pub async fn serve<H, F>(listener: TcpListener, shutdown: Shutdown, handler: H)
+pub async fn serve<H, F, B>(listener: TcpListener, shutdown: Shutdown, handler: H)
 where
     H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: HttpBody<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let places = Arc::new(());
     loop {
@@ -54,10 +57,11 @@ where
     }
 }
 
-async fn connection<H, F>(stream: TcpStream, shutdown: Shutdown, handler: H, _place: Arc<()>)
+async fn connection<H, F, B>(stream: TcpStream, shutdown: Shutdown, handler: H, _place: Arc<()>)
 where
     H: Fn(Request<Incoming>) -> F + Send + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: HttpBody<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| {

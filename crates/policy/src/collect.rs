@@ -3,9 +3,9 @@
 
 use crate::compat::Compat;
 use crate::moment::Moment;
-use crate::revision::{Metric, WindowSpec};
+use crate::revision::{Aggregation, Metric, WindowSpec};
 use crate::stat::Stat;
-use crate::window::Window;
+use crate::window::{SavedWindow, Window};
 
 /// A report with a number beyond this (requests in progress, or per second)
 /// is taken for a fault of the reporter.
@@ -84,11 +84,38 @@ struct Pair {
     panic: Window,
 }
 
+/// All that a [`Collection`] holds, as plain values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavedCollection {
+    /// Concurrency over the stable and over the panic window, and requests per
+    /// second over both.
+    pub windows: [SavedWindow; 4],
+    /// How seconds were weighed when the windows were made.
+    pub aggregation: Aggregation,
+}
+
 impl Collection {
     /// Empty windows. How seconds are weighed stays as it is now, whatever
     /// [`Collection::resize`] says later.
     pub fn new(spec: &WindowSpec, silence: Silence, compat: Compat) -> Collection {
         Collection { concurrency: Pair::new(spec), rps: Pair::new(spec), silence, compat }
+    }
+
+    /// All that it holds.
+    pub fn save(&self) -> SavedCollection {
+        let Collection { concurrency, rps, .. } = self;
+        let windows = [&concurrency.stable, &concurrency.panic, &rps.stable, &rps.panic];
+        SavedCollection { windows: windows.map(Window::save), aggregation: concurrency.stable.aggregation() }
+    }
+
+    /// Windows of these lengths that go on with what others have held.
+    pub fn restore(spec: &WindowSpec, silence: Silence, compat: Compat, saved: &SavedCollection) -> Collection {
+        let [stable, panic, rps_stable, rps_panic] = &saved.windows;
+        let pair = |stable, panic| Pair {
+            stable: Window::restore(spec.stable, saved.aggregation, stable),
+            panic: Window::restore(spec.panic, saved.aggregation, panic),
+        };
+        Collection { concurrency: pair(stable, panic), rps: pair(rps_stable, rps_panic), silence, compat }
     }
 
     /// Takes in what one reporter saw in the second that ended `at`.

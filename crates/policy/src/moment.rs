@@ -46,7 +46,7 @@ impl Moment {
 
     /// The whole second that this moment lies in.
     pub const fn truncated_to_second(self) -> Moment {
-        Moment(self.unix_seconds() * NANOS_PER_SECOND)
+        Moment(self.unix_seconds().saturating_mul(NANOS_PER_SECOND))
     }
 
     /// Time from `earlier` to this moment; zero when `earlier` is later.

@@ -69,11 +69,35 @@ pub struct WishBounds {
     pub panic: i32,
 }
 
-/// Arrivals a second: in the first second after a jump, and at most since.
+/// Arrivals a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Jump {
-    first: f64,
-    most: f64,
+pub struct Jump {
+    /// In the first second after a jump.
+    pub first: f64,
+    /// At most since.
+    pub most: f64,
+}
+
+/// All that an [`Overload`] holds, as plain values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedOverload {
+    /// The last two seconds, the older one first.
+    pub last: [Option<Second>; 2],
+    /// Request-seconds at pods of late.
+    pub served: f64,
+    /// Requests that ended of late.
+    pub ended: f64,
+    /// Set while arrivals stay where a jump has brought them.
+    pub jump: Option<Jump>,
+    /// Seconds for which the queue has not got shorter.
+    pub stuck: u32,
+    /// The last second with a queue that was left out.
+    pub left_out: Option<i64>,
+    /// Pods that seconds asked for without their queue, by second: the largest
+    /// of the stable window.
+    pub stable: Vec<(i64, i32)>,
+    /// The same of the panic window.
+    pub panic: Vec<(i64, i32)>,
 }
 
 /// A revision's arrivals and its queue.
@@ -109,6 +133,38 @@ impl Overload {
             panic: of(panic),
             left_out: None,
             window: stable,
+        }
+    }
+
+    /// All that it holds.
+    pub fn save(&self) -> SavedOverload {
+        let Overload { last, served, ended, jump, stuck, stable, panic, left_out, window: _ } = self;
+        SavedOverload {
+            last: *last,
+            served: *served,
+            ended: *ended,
+            jump: *jump,
+            stuck: *stuck,
+            left_out: *left_out,
+            stable: stable.values(),
+            panic: panic.values(),
+        }
+    }
+
+    /// One for windows of these lengths that goes on with what another has held.
+    pub fn restore(stable: Duration, panic: Duration, saved: &SavedOverload) -> Overload {
+        let Overload { stable: by_stable, panic: by_panic, window, .. } = Overload::new(stable, panic);
+        let SavedOverload { last, served, ended, jump, stuck, left_out, stable, panic } = saved;
+        Overload {
+            last: *last,
+            served: *served,
+            ended: *ended,
+            jump: *jump,
+            stuck: *stuck,
+            left_out: *left_out,
+            stable: by_stable.with_values(stable),
+            panic: by_panic.with_values(panic),
+            window,
         }
     }
 

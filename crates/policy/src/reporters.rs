@@ -34,23 +34,52 @@ pub struct Reporters {
     gone: VecDeque<PodName>,
 }
 
+/// What a reporter said last.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Last {
-    at: Moment,
-    /// What counts: without what came through an activator.
-    concurrency: f64,
-    rps: f64,
+pub struct Last {
+    /// When.
+    pub at: Moment,
+    /// Requests in progress that count: without what came through an activator.
+    pub concurrency: f64,
+    /// The same of arrivals per second.
+    pub rps: f64,
     /// All that is inside, whichever way it came.
-    inside: f64,
+    pub inside: f64,
     /// What it has announced since its last report, requests in progress and
     /// new ones. The next one leaves them out, and may be zero though they are
     /// there.
-    announced: (f64, f64),
+    pub announced: (f64, f64),
     /// Seconds up to this one were filled up with these.
-    filled: Option<(i64, f64, f64)>,
+    pub filled: Option<(i64, f64, f64)>,
+}
+
+/// All that [`Reporters`] hold, as plain values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedReporters {
+    /// What each said last, by name.
+    pub last: Vec<(Arc<str>, Last)>,
+    /// Who went lately, the latest last.
+    pub gone: Vec<PodName>,
 }
 
 impl Reporters {
+    /// All that they hold.
+    pub fn save(&self) -> SavedReporters {
+        let Reporters { last, gone } = self;
+        let mut last: Vec<(Arc<str>, Last)> = last.iter().map(|(name, last)| (name.clone(), *last)).collect();
+        last.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        SavedReporters { last, gone: gone.iter().cloned().collect() }
+    }
+
+    /// Goes on with what others have held.
+    pub fn restore(saved: SavedReporters) -> Reporters {
+        let SavedReporters { last, gone } = saved;
+        Reporters {
+            last: last.into_iter().take(REPORTERS_MAX).collect(),
+            gone: gone.into_iter().take(GONE_MAX).collect(),
+        }
+    }
+
     /// Records a report of the second that ended `at`, or, where it is
     /// `urgent`, requests that the next one leaves out.
     ///
@@ -108,7 +137,7 @@ impl Reporters {
     /// too long or has nothing that could count. Returns for how many it counts.
     /// Whoever `is_known` otherwise, by having been asked, is not counted for.
     pub fn fill(&mut self, now: Moment, load: &mut Collection, is_known: impl Fn(&str) -> bool) -> u32 {
-        let mut late = 0;
+        let mut late: Vec<Arc<str>> = Vec::new();
         self.last.retain(|name, last| {
             let silent = now.since(last.at);
             if silent < LATE || (silent <= COUNTS_ON && is_known(name)) {
@@ -118,11 +147,18 @@ impl Reporters {
             if !counts || silent > COUNTS_ON {
                 return false;
             }
-            late += 1;
-            last.fill(now, load);
+            late.push(name.clone());
             true
         });
-        late
+        // The table has another order in each process, and sums of fractions
+        // depend on their order: the same reports must give the same load.
+        late.sort_unstable();
+        for name in &late {
+            if let Some(last) = self.last.get_mut(name) {
+                last.fill(now, load);
+            }
+        }
+        u32::try_from(late.len()).unwrap_or(u32::MAX)
     }
 
     /// So many pods to take away, by name: those that start first, then those

@@ -183,18 +183,23 @@ impl Memory {
         }
     }
 
-    /// Goes on with what was saved.
-    pub fn restore(spec: &ScaleSpec, saved: &SavedMemory, compat: Compat) -> Memory {
-        let delay = delay_window(spec.scale_down_delay);
+    /// Goes on with what was saved; `delay`: the `scale-down-delay`.
+    pub fn restore(delay: Duration, saved: &SavedMemory, compat: Compat) -> Memory {
         Memory {
             panic_since: saved.panic_since,
             max_panic_pods: saved.max_panic_pods,
             after_panic: saved.after_panic,
             steady: saved.steady,
-            delay: delay.map(|window| window.with_values(&saved.delay)),
-            delay_length: spec.scale_down_delay,
+            delay: delay_window(delay).map(|window| window.with_values(&saved.delay)),
+            delay_length: delay,
             compat,
         }
+    }
+
+    /// The `scale-down-delay` that it follows: that of the last decision, or,
+    /// in strict mode, of the first one.
+    pub fn delay(&self) -> Duration {
+        self.delay_length
     }
 
     /// Since when it is in panic: the last moment of excess; `None` = calm.

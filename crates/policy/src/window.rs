@@ -41,6 +41,20 @@ pub struct Window {
     aggregation: Aggregation,
 }
 
+/// All that a [`Window`] holds, as plain values: with it another one goes on
+/// to the last digit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedWindow {
+    /// Bucket of the earliest write that counts.
+    pub first: Option<i64>,
+    /// Bucket of the latest write.
+    pub last: Option<i64>,
+    /// The running total, which is not the sum of the buckets to the last digit.
+    pub total: f64,
+    /// The buckets, that of the latest write last; what is missing is zero.
+    pub buckets: Vec<f64>,
+}
+
 impl Window {
     /// An empty window of one-second buckets (`stable-window`, or the panic
     /// share of it).
@@ -53,6 +67,36 @@ impl Window {
         let granularity = i64::from(seconds.max(1));
         let (length, span) = layout(span, granularity);
         Window { buckets: Vec::new(), length, granularity, span, first: None, last: None, total: 0.0, aggregation }
+    }
+
+    /// All that it holds.
+    pub fn save(&self) -> SavedWindow {
+        let last = self.last.unwrap_or_default();
+        let buckets = (0..as_index(self.buckets.len())).rev().map(|back| self.bucket(last - back));
+        let is_nothing = |bucket: &f64| bucket.to_bits() == 0;
+        let buckets = buckets.skip_while(is_nothing).collect();
+        SavedWindow { first: self.first, last: self.last, total: self.total, buckets }
+    }
+
+    /// One of that length that goes on with what another has held; buckets
+    /// beyond its length are left out.
+    pub fn restore(span: Duration, aggregation: Aggregation, saved: &SavedWindow) -> Window {
+        let mut window = Window::new(span, aggregation);
+        (window.first, window.last, window.total) = (saved.first.min(saved.last), saved.last, saved.total);
+        let Some(last) = saved.last.filter(|_| !saved.buckets.is_empty() || saved.total.to_bits() != 0) else {
+            return window;
+        };
+        window.buckets = vec![0.0; window.length];
+        for (back, bucket) in saved.buckets.iter().rev().take(window.length).enumerate() {
+            let slot = window.slot(last.saturating_sub(as_index(back)));
+            window.buckets[slot] = *bucket;
+        }
+        window
+    }
+
+    /// How it weighs its seconds.
+    pub fn aggregation(&self) -> Aggregation {
+        self.aggregation
     }
 
     /// Adds `value` to the bucket of `at`, also to an earlier one that is
@@ -264,7 +308,15 @@ impl DelayWindow {
     /// Records `value` and answers with the largest that is still in.
     pub fn record(&mut self, at: Moment, value: i32) -> i32 {
         let seconds = i64::try_from(self.granularity.as_secs()).unwrap_or(i64::MAX);
-        let index = at.unix_seconds().div_euclid(seconds);
+        let index = self.push(at.unix_seconds().div_euclid(seconds), value);
+        while self.values.front().is_some_and(|&(at, _)| index.saturating_sub(at) >= self.buckets) {
+            self.values.pop_front();
+        }
+        self.values.front().map_or(value, |&(_, largest)| largest)
+    }
+
+    /// Adds a candidate; the bucket that it came to lie in.
+    fn push(&mut self, index: i64, value: i32) -> i64 {
         // Time does not go back in a process; if it does, the value counts as
         // of the newest bucket, so that the order of `values` stays.
         let index = self.values.back().map_or(index, |&(newest, _)| newest.max(index));
@@ -275,10 +327,7 @@ impl DelayWindow {
         if self.values.back().is_none_or(|&(newest, _)| newest != index) {
             self.values.push_back((index, value));
         }
-        while self.values.front().is_some_and(|&(at, _)| index - at >= self.buckets) {
-            self.values.pop_front();
-        }
-        self.values.front().map_or(value, |&(_, largest)| largest)
+        index
     }
 
     /// Bucket and value of each that may still become the largest, the oldest
@@ -289,9 +338,9 @@ impl DelayWindow {
 
     /// With values that another one had.
     pub fn with_values(mut self, values: &[(i64, i32)]) -> DelayWindow {
-        let bucket = i64::try_from(self.granularity.as_secs()).unwrap_or(i64::MAX);
+        // What is too old goes with the next recording, as it did there.
         for &(index, value) in values {
-            self.record(Moment::from_unix_millis(index.saturating_mul(bucket).saturating_mul(1000)), value);
+            self.push(index, value);
         }
         self
     }

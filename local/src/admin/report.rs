@@ -103,6 +103,10 @@ impl Source {
         }
     }
 
+    pub(super) fn autoscaler(&self) -> &Autoscaler {
+        &self.autoscaler
+    }
+
     pub(super) fn recorder(&self) -> &PrometheusHandle {
         &self.recorder
     }

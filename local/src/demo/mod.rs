@@ -123,7 +123,7 @@ async fn play(load: Duration, settings: Settings) -> anyhow::Result<ExitCode> {
         }
     };
     if let Some(admin) = admin {
-        admin.close();
+        admin.close().await;
     }
     Ok(code)
 }

@@ -33,7 +33,7 @@ mod world;
 
 pub use file::read;
 pub use shapes::{Shape, all as shapes};
-pub use world::{DOWNTIME, run};
+pub use world::{DOWNTIME, record, run};
 
 use autoscaler::Autoscaler;
 use policy::compat::Compat;

@@ -3,6 +3,7 @@
 use super::pods::{Pods, Steps};
 use super::traffic::Traffic;
 use super::{Figures, Load, Setting};
+use autoscaler::record::{Ask, Recording};
 use autoscaler::{Autoscaler, Config};
 use policy::compat::Compat;
 use policy::moment::Moment;
@@ -50,48 +51,72 @@ struct World<'a> {
     /// For each number of pods: since when, and until when, so many are needed
     /// and not ready.
     missing: Vec<(Steps, Steps)>,
+    /// What the autoscaler takes in and decides, where that is asked for.
+    recording: Option<Recording>,
+    recorded: Vec<u8>,
 }
 
 /// What the shipped decisions of one mode make of a load.
 pub fn run(load: &Load, setting: &Setting, compat: Compat) -> Figures {
-    let begins = Moment::from_unix_millis(BEGINS * 1000);
-    let mut world = World {
-        load,
-        setting,
-        compat,
-        spec: Arc::new(setting.revision()),
-        id: RevisionId::new("default", "load"),
-        autoscaler: Some(Autoscaler::new(Config { compat, ..Config::default() })),
-        saved: BTreeMap::new(),
-        traffic: Traffic::default(),
-        pods: Pods::ready_from_the_start(setting.pods, begins),
-        path: Path::Activator,
-        path_since: begins,
-        tracked: false,
-        told: 0.0,
-        version: 0,
-        wanted: setting.pods,
-        step: 0,
-        figures: Figures {
-            pod_seconds: 0.0,
-            below_need: 0.0,
-            to_needed: 0.0,
-            peak: setting.pods,
-            changes: 0,
-            waiting: 0.0,
-            wanted: Vec::new(),
-            ready: Vec::new(),
-        },
-        missing: Vec::new(),
-    };
-    world.publish();
-    for second in 0..load.seconds.len() {
-        world.second(second);
-    }
-    world.figures
+    World::new(load, setting, compat).run().figures
 }
 
-impl World<'_> {
+/// The same as a recording.
+pub fn record(load: &Load, setting: &Setting, compat: Compat) -> Vec<u8> {
+    let mut world = World::new(load, setting, compat);
+    world.begin_recording();
+    world.run().recorded
+}
+
+impl<'a> World<'a> {
+    fn new(load: &'a Load, setting: &'a Setting, compat: Compat) -> World<'a> {
+        let begins = Moment::from_unix_millis(BEGINS * 1000);
+        World {
+            load,
+            setting,
+            compat,
+            spec: Arc::new(setting.revision()),
+            id: RevisionId::new("default", "load"),
+            autoscaler: Some(Autoscaler::new(Config { compat, ..Config::default() })),
+            saved: BTreeMap::new(),
+            traffic: Traffic::default(),
+            pods: Pods::ready_from_the_start(setting.pods, begins),
+            path: Path::Activator,
+            path_since: begins,
+            tracked: false,
+            told: 0.0,
+            version: 0,
+            wanted: setting.pods,
+            step: 0,
+            figures: Figures {
+                pod_seconds: 0.0,
+                below_need: 0.0,
+                to_needed: 0.0,
+                peak: setting.pods,
+                changes: 0,
+                waiting: 0.0,
+                wanted: Vec::new(),
+                ready: Vec::new(),
+            },
+            missing: Vec::new(),
+            recording: None,
+            recorded: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> World<'a> {
+        self.publish();
+        for second in 0..self.load.seconds.len() {
+            self.second(second);
+            self.recorded.extend(self.recording.iter_mut().flat_map(Recording::read));
+        }
+        self
+    }
+
+    fn begin_recording(&mut self) {
+        self.recording = self.autoscaler.as_ref().and_then(|of| of.record_from(Ask::default(), self.now()).ok());
+    }
+
     fn now(&self) -> Moment {
         Moment::from_unix_millis(BEGINS * 1000) + Duration::from_millis(self.step * 1000 / STEPS)
     }
@@ -242,6 +267,9 @@ impl World<'_> {
             let new = Autoscaler::new(Config { compat: self.compat, ..Config::default() });
             new.restore(std::mem::take(&mut self.saved));
             self.autoscaler = Some(new);
+            if self.recording.is_some() {
+                self.begin_recording();
+            }
             self.publish();
         }
     }

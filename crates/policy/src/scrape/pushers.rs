@@ -20,6 +20,12 @@ pub struct Pushers {
     last: BTreeMap<PodName, Moment>,
 }
 
+impl FromIterator<(PodName, Moment)> for Pushers {
+    fn from_iter<T: IntoIterator<Item = (PodName, Moment)>>(all: T) -> Pushers {
+        Pushers { last: all.into_iter().collect() }
+    }
+}
+
 impl Pushers {
     /// A pod has pushed.
     pub fn note(&mut self, pod: &PodName, now: Moment) {
@@ -32,6 +38,11 @@ impl Pushers {
     /// Whether it pushes still.
     pub fn push(&self, pod: &str, now: Moment) -> bool {
         self.last.get(pod).is_some_and(|last| now.since(*last) < FRESH)
+    }
+
+    /// Who has pushed, and when last.
+    pub fn iter(&self) -> impl Iterator<Item = (&PodName, Moment)> {
+        self.last.iter().map(|(pod, last)| (pod, *last))
     }
 
     /// Bytes held beside its own size, nearly: names are shared.

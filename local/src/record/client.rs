@@ -1,0 +1,115 @@
+//! The connection to the autoscaler that is recorded.
+
+use crate::admin::folder;
+use crate::status;
+use anyhow::{Context, bail};
+use autoscaler::record::Ask;
+use autoscaler::record::answer::PATH;
+use bytes::Bytes;
+use http::Request;
+use http::header::HOST;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+/// For the connection and the head of the answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes of a refusal.
+const REFUSAL_BYTES_MAX: usize = 4096;
+
+/// Where it is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Socket(PathBuf),
+    /// `HOST:PORT`.
+    Address(String),
+}
+
+impl Place {
+    /// As given, or the one instance that runs here; of several the one that
+    /// has a service of that name.
+    pub(super) async fn find(given: Option<&str>, services: &[String]) -> anyhow::Result<Place> {
+        if let Some(given) = given {
+            return Ok(Place::of(given));
+        }
+        let sockets = folder::sockets()?;
+        let mut running = status::running(sockets).await;
+        if running.len() > 1 && !services.is_empty() {
+            running.retain(|(_, instance)| services.iter().any(|name| status::has(instance, name)));
+        }
+        match running.as_slice() {
+            [] => bail!("no instance is running"),
+            [(socket, _)] => Ok(Place::Socket(socket.clone())),
+            several => {
+                let sockets: Vec<_> = several.iter().map(|(socket, _)| socket.display().to_string()).collect();
+                bail!("several instances run; name one by --admin: {}", sockets.join(", "))
+            }
+        }
+    }
+
+    fn of(text: &str) -> Place {
+        match text.contains('/') || !text.contains(':') {
+            true => Place::Socket(text.into()),
+            false => Place::Address(text.to_owned()),
+        }
+    }
+}
+
+/// Begins; what comes is the body.
+pub(super) async fn begin(place: &Place, ask: &Ask) -> anyhow::Result<Incoming> {
+    match place {
+        Place::Socket(path) => within(path.display().to_string(), over_socket(path, ask)).await,
+        Place::Address(address) => within(address.clone(), over_tcp(address, ask)).await,
+    }
+}
+
+async fn within<T>(place: String, asked: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let answered = tokio::time::timeout(ANSWER_LIMIT, asked).await;
+    answered.unwrap_or_else(|_| bail!("no answer within {ANSWER_LIMIT:?}")).context(place)
+}
+
+async fn over_socket(path: &Path, ask: &Ask) -> anyhow::Result<Incoming> {
+    over(UnixStream::connect(path).await?, "zeroscale", ask).await
+}
+
+async fn over_tcp(address: &str, ask: &Ask) -> anyhow::Result<Incoming> {
+    over(TcpStream::connect(address).await?, address, ask).await
+}
+
+async fn over<S>(stream: S, host: &str, ask: &Ask) -> anyhow::Result<Incoming>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut client, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
+    // Its errors come to the request and the body.
+    tokio::spawn(connection);
+    let request = Request::get(format!("{PATH}?{}", ask.query())).header(HOST, host).body(Empty::new())?;
+    let answer = client.send_request(request).await?;
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(answer.into_body());
+    }
+    let why = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
+    bail!("answers {status}: {}", String::from_utf8_lossy(&why.to_bytes()).trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_port_and_everything_else_is_a_path() {
+        let address = |text: &str| Place::Address(text.to_owned());
+        for text in ["10.0.0.1:9090", "autoscaler:9090", "[::1]:9090"] {
+            assert_eq!(Place::of(text), address(text));
+        }
+        for text in ["/run/user/0/zeroscale/1.sock", "1.sock", "./a:b"] {
+            assert_eq!(Place::of(text), Place::Socket(text.into()));
+        }
+    }
+}
