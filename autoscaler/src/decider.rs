@@ -7,34 +7,28 @@ use crate::history::{History, Record};
 use crate::metrics::Metrics;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
-use policy::collect::{Collection, Dropped, Load, Silence};
+use policy::collect::{Collection, Dropped, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
-use policy::limit::Overrides;
+use policy::judge::{self, Judged, Mind, Sight};
 use policy::moment::Moment;
-use policy::overload::{Capacity, Overload, Second, WishBounds};
+use policy::overload::Overload;
 use policy::reporters::Reporters;
-use policy::revision::{Metric, RevisionId};
+use policy::revision::RevisionId;
 use policy::saved::{Saved, SavedLoad, Use};
-use policy::scale::{self, Memory, Observed, Ready};
+use policy::scale::Memory;
 use policy::scrape::Outcome;
 use policy::scrape::pushers::Pushers;
 use policy::stat::Stat;
 use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
-use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
+use policy::zero::ZeroState;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps of one evaluation: idle is a step of its own before zero.
-const STEPS_MAX: usize = 4;
-
 /// Whoever was asked within so long is known by that: a round each second, and
 /// the time that one may take.
 const ASKED: Duration = Duration::from_secs(3);
-
-/// Seconds that are looked back at, if nobody asked for so long.
-const SECONDS_BACK_MAX: i64 = 10;
 
 pub(crate) struct Decider {
     pub(crate) view: Arc<RevisionView>,
@@ -223,28 +217,27 @@ impl Decider {
     /// meant: a lost one heals by the next.
     pub(crate) fn evaluate(&mut self, now: Moment) -> Option<Order> {
         let view = self.view.clone();
-        let spec = &view.spec;
-        let (starting, bounds) = match self.compat {
-            Compat::Strict => (0, None),
-            Compat::Better => {
-                let asked = self.asked_for.is_some_and(|asked| now.since(asked) < ASKED);
-                let is_known = |name: &str| asked && view.pods.iter().any(|pod| *pod.name == *name);
-                self.reporters.fill(now, &mut self.collection, is_known);
-                (starting(&view), self.without_queue(&view, now))
-            }
+        if self.compat == Compat::Better {
+            let asked = self.asked_for.is_some_and(|asked| now.since(asked) < ASKED);
+            let is_known = |name: &str| asked && view.pods.iter().any(|pod| *pod.name == *name);
+            self.reporters.fill(now, &mut self.collection, is_known);
+        }
+        let sight = Sight {
+            ready: ready(&view),
+            starting: starting(&view),
+            pods: !view.pods.is_empty(),
+            floor: self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max(),
+            in_path_for: (view.path == Path::Activator).then(|| now.since(view.path_since)),
         };
-        self.collection.release(now);
-        let floor = self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max();
-        let load = match self.collection.load(spec.scale.metric, now) {
-            // There is nobody who could report; that is no reason to stay cold.
-            Load::NoData if floor.is_some() && view.pods.is_empty() => Load::Average { stable: 0.0, panic: 0.0 },
-            load => load,
+        let mind = Mind {
+            collection: &mut self.collection,
+            overload: &mut self.overload,
+            slots: &mut self.slots,
+            memory: &mut self.memory,
+            status: &mut self.status,
+            zero: &mut self.zero,
         };
-        let seen = Observed { load, ready: Ready::Pods(ready(&view)), starting, bounds };
-        let overrides = Overrides { floor, ceiling: None };
-        let decision = scale::decide(&spec.scale, &seen, &overrides, &mut self.memory, now);
-        self.status.inform(decision.as_ref().ok().map(Status::from));
-        let verdict = self.step(&view, now);
+        let Judged { decision, verdict } = judge::judge(&view.spec, &sight, mind, self.compat, now);
         if let Some(pods) = verdict.order {
             self.ordered = Some(pods);
         }
@@ -261,32 +254,6 @@ impl Decider {
         let wanted = self.ordered?;
         let go_first = self.go_first(&view, wanted, now);
         Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first })
-    }
-
-    /// Takes in the seconds that are over, and says what is to be asked for at
-    /// most while requests wait for pods that start.
-    fn without_queue(&mut self, view: &RevisionView, now: Moment) -> Option<WishBounds> {
-        let (spec, limit) = (&view.spec, view.spec.container_concurrency);
-        if spec.scale.metric != Metric::Concurrency || limit == 0 {
-            return None;
-        }
-        let slots = f64::from(ready(view)) * f64::from(limit);
-        let mut capacity = Capacity {
-            slots: slots.min(std::mem::replace(&mut self.slots, slots)),
-            carried: f64::from(ready(view)) * spec.scale.target,
-            starting: starting(view),
-            target: spec.scale.target,
-        };
-        let index = now.unix_seconds();
-        let first = self.overload.next().unwrap_or(index - 1).max(index - SECONDS_BACK_MAX);
-        for index in first..index {
-            if let Some((inside, arrived)) = self.collection.second(index) {
-                self.overload.see(Second { index, inside, arrived }, &capacity);
-            }
-        }
-        capacity.slots = slots;
-        let (inside, _) = self.collection.second(index).unwrap_or_default();
-        self.overload.bounds(index, inside, &capacity)
     }
 
     /// Which pods are to go, if there are more than wanted.
@@ -307,27 +274,6 @@ impl Decider {
             + self.reporters.heap_bytes()
             + self.overload.heap_bytes()
             + self.memory.heap_bytes()
-    }
-
-    fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {
-        let through_activator = (view.path == Path::Activator).then(|| now.since(view.path_since));
-        let input = ZeroInput {
-            desired: self.status.desired,
-            excess_burst_capacity: self.status.excess_burst_capacity,
-            ready: ready(view),
-            bounds: &view.spec.bounds,
-            spec: &view.spec.scale,
-            path_through_activator_for: through_activator,
-            probe_ok: true,
-        };
-        let mut verdict = self.zero.step(&input, now);
-        for _ in 1..STEPS_MAX {
-            if verdict.recheck_after != Some(Duration::ZERO) {
-                break;
-            }
-            verdict = self.zero.step(&input, now);
-        }
-        verdict
     }
 
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
