@@ -1,16 +1,17 @@
 //! Health, status and metrics of the program: GET `/livez`, `/healthz`,
-//! `/status` (JSON), `/metrics` (Prometheus text).
+//! `/status` (JSON), `/metrics` (Prometheus text), `/why/NAME` (JSON or text).
 
 use autoscaler::Autoscaler;
 use autoscaler::status::RevisionStatus;
+use autoscaler::why::api;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
 use platform::file::{Health, Snapshots};
 use plumbing::body::Body;
-use plumbing::side;
+use plumbing::{clock, side};
 use policy::world::Snapshot;
 use serde::Serialize;
 use std::sync::Arc;
@@ -75,6 +76,7 @@ impl Source {
             (_, "/livez") => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".to_owned()),
             (_, "/healthz") => self.health(),
             (_, "/status") => json(StatusCode::OK, &self.status()),
+            (_, path) if path.starts_with(api::PREFIX) => self.why(request.uri()),
             (_, "/metrics") => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             _ => return side::not_found(),
         };
@@ -82,6 +84,15 @@ impl Source {
             answer = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "GET only\n".to_owned());
         }
         answer
+    }
+
+    fn why(&self, uri: &Uri) -> Response<Body> {
+        let Some(answer) = api::answer(&self.autoscaler, uri.path(), uri.query(), clock::now()) else {
+            return side::not_found();
+        };
+        let kind = if answer.json { "application/json" } else { "text/plain; charset=utf-8" };
+        let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        text(code, kind, answer.body)
     }
 
     fn health(&self) -> Response<Body> {

@@ -3,10 +3,11 @@
 use crate::Config;
 use crate::collect::Target;
 use crate::collect::durations::Durations;
-use crate::history::{History, Record};
+use crate::history::{Fresh, History};
 use crate::metrics::Metrics;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
+use crate::why::answer::Inquiry;
 use policy::collect::{Collection, Dropped, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
@@ -169,8 +170,8 @@ impl Decider {
 
     /// Averages over the two windows, as decided on last.
     pub(crate) fn averages(&self) -> Option<(f64, f64)> {
-        let made = self.history.newest_first().find_map(|record| record.decision.as_ref().ok())?;
-        Some((made.why.stable, made.why.panic))
+        let made = self.history.newest_first().find_map(|record| record.made.as_ref().ok())?;
+        Some((made.stable, made.panic))
     }
 
     pub(crate) fn is_in_panic(&self) -> bool {
@@ -246,9 +247,9 @@ impl Decider {
         }
         self.path = verdict.path;
         self.metrics.note(decision.as_ref().ok(), &verdict);
-        let record = Record { at: now, last: now, times: 1, decision, verdict, ordered: self.ordered };
-        let reason = status::in_a_word(&record);
-        if self.history.add(record) {
+        let fresh = Fresh { at: now, decision: &decision, verdict: &verdict, ordered: self.ordered };
+        let reason = status::in_a_word(&fresh);
+        if self.history.add(&fresh) {
             tracing::info!(revision = %self.id, wanted = self.ordered, path = status::path(self.path), reason, "decided");
         }
         let wanted = self.ordered?;
@@ -276,12 +277,44 @@ impl Decider {
             + self.memory.heap_bytes()
     }
 
+    pub(crate) fn id(&self) -> RevisionId {
+        self.id.clone()
+    }
+
+    /// Whether a name is that of its service, or its own.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        *self.view.spec.service == *name || *self.id.name == *name
+    }
+
+    /// The names that it goes by.
+    pub(crate) fn names(&self) -> [Arc<str>; 2] {
+        [self.view.spec.service.clone(), self.id.name.clone()]
+    }
+
+    /// All that an answer is made from.
+    pub(crate) fn inquire(&self) -> Inquiry {
+        Inquiry {
+            id: self.id.clone(),
+            view: self.view.clone(),
+            compat: self.compat,
+            collection: self.collection.clone(),
+            overload: self.overload.clone(),
+            slots: self.slots,
+            memory: self.memory.clone(),
+            status: self.status,
+            zero: self.zero,
+            ordered: self.ordered,
+            schedules: self.schedules.clone(),
+            history: self.history.clone(),
+        }
+    }
+
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
         status::of(id, self, now)
     }
 }
 
-fn starting(view: &RevisionView) -> u32 {
+pub(crate) fn starting(view: &RevisionView) -> u32 {
     let starting = view.pods.iter().filter(|pod| pod.phase == PodPhase::Starting).count();
     u32::try_from(starting).unwrap_or(u32::MAX)
 }

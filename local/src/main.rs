@@ -4,17 +4,20 @@
 //! | --- | --- |
 //! | `run` | [`run`]: flags to settings ([`settings`]), then [`assemble`] |
 //! | `demo` | [`demo`] |
-//! | `status` | [`status`], over the admin socket ([`admin`]) |
+//! | `status` | [`status`], over the admin socket ([`admin`], asked by [`client`]) |
+//! | `why` | [`why`], over the same or an admin port |
 //! | `__guard` | the pods' parent process, started by ourselves |
 
 mod admin;
 mod assemble;
 mod cli;
+mod client;
 mod demo;
 mod run;
 mod seats;
 mod settings;
 mod status;
+mod why;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::main(&flags),
         Command::Demo(flags) => demo::main(&flags),
         Command::Status(flags) => status::main(&flags),
+        Command::Why(flags) => why::main(&flags),
         Command::SampleApp => demo::sample_app::main(),
     }
 }

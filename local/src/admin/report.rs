@@ -107,6 +107,10 @@ impl Source {
         &self.recorder
     }
 
+    pub(super) fn autoscaler(&self) -> &Autoscaler {
+        &self.autoscaler
+    }
+
     /// Everything, now.
     pub(crate) fn instance(&self) -> Instance {
         let now = clock::now();
