@@ -20,6 +20,9 @@ mod settings;
 pub mod time;
 pub mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use near::near;
 use policy::moment::Moment;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use policy::active::Active;
 use policy::collect::Collection;
 use policy::compat::Compat;
 use policy::decider::Status;
-use policy::forecast::{self, Beat, Course, When, forecast};
+use policy::forecast::{self, Beat, Course, Edge, When, forecast};
 use policy::limit::Step;
 use policy::moment::Moment;
 use policy::overload::Overload;
@@ -214,8 +214,8 @@ fn change_of(change: &forecast::Change, unit: &str) -> Change {
         When::Any => ("any", None, format!("whatever comes, in {seconds} s")),
         When::FirstRequest => ("request", None, "the first request, at once".to_owned()),
         When::Above(edge) if edge.does_not == 0.0 => ("above", Some(edge), format!("any {unit} for {seconds} s")),
-        When::Above(edge) => ("above", Some(edge), format!("{unit} above {} for {seconds} s", short(edge.does_not))),
-        When::Below(edge) => ("below", Some(edge), format!("{unit} below {} for {seconds} s", short(edge.does_not))),
+        When::Above(edge) => ("above", Some(edge), format!("{unit} {} for {seconds} s", above(edge))),
+        When::Below(edge) => ("below", Some(edge), format!("{unit} {} for {seconds} s", below(edge))),
         When::Nothing => ("nothing", None, format!("no requests for {seconds} s")),
     };
     Change {
@@ -226,6 +226,17 @@ fn change_of(change: &forecast::Change, unit: &str) -> Change {
         pods: change.pods,
         words: format!("{words}: {pods}"),
     }
+}
+
+/// By the one of both loads that is shorter to say.
+fn above(edge: Edge) -> String {
+    let (does, does_not) = (short(edge.does), short(edge.does_not));
+    if does.len() < does_not.len() { format!("of {does} or more") } else { format!("above {does_not}") }
+}
+
+fn below(edge: Edge) -> String {
+    let (does, does_not) = (short(edge.does), short(edge.does_not));
+    if does.len() < does_not.len() { format!("of {does} or less") } else { format!("below {does_not}") }
 }
 
 /// At least one digit behind the point.

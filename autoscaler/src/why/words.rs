@@ -246,7 +246,13 @@ fn effect(limit: &Limit) -> String {
 fn acted(place: usize, limit: &Limit) -> String {
     let mut line = format!("{place}. {}: {}", effect(limit), limit.what);
     if let Some(setting) = &limit.setting {
-        let _ = write!(line, " [{} = {}: {}]", setting.name, setting.value, setting.places.join(", "));
+        // The name stands there once.
+        let brief = |place: &String| match place.split_once(' ') {
+            Some((kind, name)) if name.rsplit('/').next() == Some(&setting.name) => kind.to_owned(),
+            _ => place.clone(),
+        };
+        let places: Vec<String> = setting.places.iter().map(brief).collect();
+        let _ = write!(line, " [{} = {}: {}]", setting.name, setting.value, places.join(", "));
     }
     line
 }
@@ -262,4 +268,157 @@ fn pods(count: i64) -> String {
 fn number(number: f64) -> String {
     let rounded = (number * 100.0).round() / 100.0;
     if rounded == 0.0 { "0".to_owned() } else { rounded.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Load, Setting};
+    use super::*;
+
+    fn decision() -> Decision {
+        Decision {
+            from: 1_000.0,
+            to: 1_008.0,
+            times: 5,
+            no_decision: None,
+            load: Some(Load {
+                stable: 3.84,
+                stable_range: (3.1, 4.0),
+                panic: 0.76,
+                panic_range: (0.76, 0.76),
+                target: 7.0,
+                wish_stable: 1.0,
+                wish_panic: 1.0,
+                ratio: 0.5,
+                in_panic: true,
+                window: "stable".to_owned(),
+                ready: 1,
+                starting: 1,
+            }),
+            limits: vec![Limit {
+                limit: "panic-floor".to_owned(),
+                from: 1,
+                to: 2,
+                what: "in panic the number never falls".to_owned(),
+                setting: Some(Setting {
+                    name: "panic-threshold-percentage".to_owned(),
+                    value: "200".to_owned(),
+                    places: vec![
+                        "annotation autoscaling.knative.dev/panic-threshold-percentage".to_owned(),
+                        "--panic-threshold-percentage".to_owned(),
+                    ],
+                }),
+            }],
+            desired: Some(2),
+            wanted: Some(2),
+            path: "activator".to_owned(),
+            excess_burst_capacity: Some(-192),
+        }
+    }
+
+    fn why() -> Why {
+        let window = |seconds, samples: &[Option<f64>]| Window { seconds, average: 1.0, samples: samples.to_vec() };
+        let samples = [None, None, None, Some(10.0), Some(0.0), Some(1.52), Some(0.0)];
+        Why {
+            revision: "default/shop-00001".to_owned(),
+            service: "shop".to_owned(),
+            at: 1_009.5,
+            now: 1_009.5,
+            history_since: Some(900.0),
+            metric: "concurrency".to_owned(),
+            inputs: Some(Inputs {
+                target: 7.0,
+                total: 10.0,
+                stable: window(7, &samples),
+                panic: window(2, &samples[5..]),
+                panic_threshold: 2.0,
+                panic_until: Some(1_030.0),
+                panic_pods: Some(2),
+                ready: 2,
+                starting: 0,
+                terminating: 1,
+                no_room: 0,
+                trouble: Some("no such command".to_owned()),
+                activity: "active".to_owned(),
+                activity_since: 1_000.0,
+                floor: None,
+            }),
+            decision: Some(decision()),
+            undecided: false,
+            changes: Some(Changes {
+                list: vec![Change {
+                    when: "nothing".to_owned(),
+                    does: None,
+                    does_not: None,
+                    seconds: 21,
+                    pods: 0,
+                    words: "no requests for 21 s: zero".to_owned(),
+                }],
+                more_held: Some("max-scale".to_owned()),
+                fewer_held: None,
+                as_now: 0.76,
+                then: None,
+                cut_short: false,
+            }),
+            before: Some(Decision { from: 900.0, to: 900.0, limits: Vec::new(), ..decision() }),
+            after: None,
+        }
+    }
+
+    #[test]
+    fn every_input_and_every_limit_has_its_line() {
+        let expected = "\
+shop (default/shop-00001), 00:16:49: 2 pods, through the activator
+  decided  00:16:40 to 00:16:48, 5 times
+  load     concurrency; a pod should carry 7 (70 % of 10)
+   stable  3.84 over 7 s / 7 = 1 pod (from 3.10 to 4.00 meanwhile)
+           -x3 10 0 1.5 0
+   panic   0.76 over 2 s / 7 = 1 pod
+           1.5 0
+  mode     panic until 00:17:10, with 2 pods at least; longer if the panic window asks for 2 times the ready pods (now 0.5)
+  pods     1 ready, 1 starting; by now 2 and 0, 1 ending
+  wish     1 pod, of the stable window
+  trouble  no such command
+  limits   1. panic-floor 1 -> 2: in panic the number never falls [panic-threshold-percentage = 200: annotation, --panic-threshold-percentage]
+  order    2 pods, through the activator (spare capacity -192)
+  changes  as it is now (concurrency 0.76): nothing changes
+           no load brings more: max-scale
+           no requests for 21 s: zero
+  before   00:15:00: 2 pods, through the activator; concurrency 3.84 (stable window) / 7, in panic
+  history  since 00:15:00
+";
+        assert_eq!(text(&[why()], &TimeZone::UTC), expected);
+    }
+
+    #[test]
+    fn of_the_past_there_is_what_the_history_has() {
+        let mut past = why();
+        (past.at, past.inputs, past.changes, past.undecided) = (1_100.0, None, None, true);
+        let no_decision = Some("no-data".to_owned());
+        past.after =
+            Some(Decision { from: 1_200.0, to: 1_300.0, load: None, no_decision, limits: Vec::new(), ..decision() });
+        past.now = 90_000.0;
+        let text = text(&[past.clone(), past], &TimeZone::UTC);
+        for part in [
+            "1970-01-01 00:18:20: 2 pods",
+            "then nothing was decided until after this time: the autoscaler was away",
+            "mode     panic; the panic window asks for 0.5 times the ready pods",
+            " stable  3.84 / 7 = 1 pod",
+            "after    1970-01-01 00:20:00 to 1970-01-01 00:21:40: 2 pods, through the activator; no decision (no-data)",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert_eq!(text.matches("\n\nshop (").count(), 1);
+    }
+
+    #[test]
+    fn samples_are_bounded_and_equal_ones_are_one() {
+        let mut long = why();
+        let samples: Vec<Option<f64>> = (0..3600).map(|at| Some(f64::from(at) / 3.0)).collect();
+        let inputs = long.inputs.as_mut().unwrap();
+        inputs.stable.samples = samples;
+        let text = text(&[long], &TimeZone::UTC);
+        assert!(text.lines().all(|line| line.len() < 220), "{text}");
+        assert!(text.contains(" 1199.7\n") && !text.contains("1179.3"), "{text}");
+    }
 }
