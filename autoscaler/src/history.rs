@@ -239,7 +239,8 @@ impl History {
     /// Which one stood at a time, and the ones before and after it; `None` when
     /// the time lies before all of them.
     pub(crate) fn at(&self, time: Moment) -> Option<(Option<&Record>, &Record, Option<&Record>)> {
-        let after = self.records.partition_point(|record| record.at <= time);
+        // Times are told in milliseconds; what is told must be found by it.
+        let after = self.records.partition_point(|record| record.at.unix_millis() <= time.unix_millis());
         let stood = after.checked_sub(1)?;
         let before = stood.checked_sub(1).and_then(|before| self.records.get(before));
         Some((before, self.records.get(stood)?, self.records.get(after)))
