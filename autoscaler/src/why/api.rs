@@ -60,11 +60,11 @@ pub fn answer(autoscaler: &Autoscaler, path: &str, query: Option<&str>, now: Mom
     Some(match asked {
         Ok(all) if value("format") == Some("text") => Answer { code: 200, json: false, body: words::text(&all, &zone) },
         Ok(all) => json(200, &Answers { revisions: all }),
-        Err(refused) => refuse(&name, refused),
+        Err(refused) => refuse(&name, at, refused),
     })
 }
 
-fn refuse(name: &str, refused: Refused) -> Answer {
+fn refuse(name: &str, at: Option<Moment>, refused: Refused) -> Answer {
     match refused {
         Refused::Unknown(near) => {
             let hint = match near.as_slice() {
@@ -74,7 +74,8 @@ fn refuse(name: &str, refused: Refused) -> Answer {
             fault(404, "unknown", format!("no service or revision is called `{name}`{hint}"), near, None)
         }
         Refused::TooEarly { revision, since: Some(since) } => {
-            let error = format!("the history of {revision} begins at {}", time::rfc3339(since));
+            let asked = at.map(|at| format!(", after {}", time::rfc3339(at))).unwrap_or_default();
+            let error = format!("the history of {revision} begins at {}{asked}", time::rfc3339(since));
             fault(404, "too_early", error, Vec::new(), Some(since.unix_millis() as f64 / 1000.0))
         }
         Refused::TooEarly { revision, since: None } => {
@@ -150,11 +151,15 @@ mod tests {
 
     #[test]
     fn faults_say_what_would_be_right() {
-        let near = refuse("shpo", Refused::Unknown(vec!["shop".to_owned()]));
+        let near = refuse("shpo", None, Refused::Unknown(vec!["shop".to_owned()]));
         assert!(near.code == 404 && near.body.contains("is called `shpo`; there is shop"), "{near:?}");
         let since = Some(Moment::from_unix_millis(1_000));
-        let early = refuse("shop", Refused::TooEarly { revision: "default/shop".to_owned(), since });
-        assert!(early.code == 404 && early.body.contains("begins at 1970-01-01T00:00:01.000Z"), "{early:?}");
-        assert_eq!(refuse("shop", Refused::Future).code, 400);
+        let early =
+            refuse("shop", Some(Moment::default()), Refused::TooEarly { revision: "default/shop".to_owned(), since });
+        assert!(
+            early.code == 404 && early.body.contains("at 1970-01-01T00:00:01.000Z, after 1970-01-01T00:00:00.000Z"),
+            "{early:?}"
+        );
+        assert_eq!(refuse("shop", None, Refused::Future).code, 400);
     }
 }
