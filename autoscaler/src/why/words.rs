@@ -53,6 +53,9 @@ impl Block<'_> {
         let mut line = self.span(of);
         if of.times > 1 {
             let _ = write!(line, ", {} times", of.times);
+            if why.inputs.is_none() {
+                line.push_str("; the numbers are those of the last");
+            }
         }
         if why.undecided {
             line.push_str("; then nothing was decided until after this time: the autoscaler was away");
@@ -401,7 +404,7 @@ shop (default/shop-00001), 00:16:49: 2 pods, through the activator
         let text = text(&[past.clone(), past], &TimeZone::UTC);
         for part in [
             "1970-01-01 00:18:20: 2 pods",
-            "then nothing was decided until after this time: the autoscaler was away",
+            "5 times; the numbers are those of the last; then nothing was decided until after this time: the autoscaler was away",
             "mode     panic; the panic window asks for 0.5 times the ready pods",
             " stable  3.84 / 7 = 1 pod",
             "after    1970-01-01 00:20:00 to 1970-01-01 00:21:40: 2 pods, through the activator; no decision (no-data)",
