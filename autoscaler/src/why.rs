@@ -3,9 +3,9 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | one revision's answer, now or at a time | [`answer`] |
-//! | which setting is behind a limit | [`settings`] |
-//! | names that were meant, perhaps | [`near`] |
+//! | one revision's answer, now or at a time | `answer` |
+//! | which setting is behind a limit | `settings` |
+//! | names that were meant, perhaps | `near` |
 //! | times as people write them | [`time`] |
 //! | the answer in words | [`words`] |
 //! | the path on the admin port | [`api`] |

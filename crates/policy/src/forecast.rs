@@ -14,9 +14,9 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | a revision that is some time ahead | [`ahead`] |
-//! | which load, and how long | [`search`] |
-//! | loads that are told apart | [`steps`] |
+//! | a revision that is some time ahead | `ahead` |
+//! | which load, and how long | `search` |
+//! | loads that are told apart | `steps` |
 
 mod ahead;
 mod search;
