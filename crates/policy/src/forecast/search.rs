@@ -10,8 +10,11 @@ use std::time::Duration;
 
 /// No forecast looks further ahead.
 const HORIZON_MAX: Duration = Duration::from_secs(4 * 3600);
-/// Work of one forecast: evaluations, each counted by the seconds that it sums.
-const WORK_MAX: u64 = 4_000_000;
+/// Work of one forecast, in nanoseconds, more or less, of a release build.
+const WORK_MAX: u64 = 1_000_000_000;
+/// An evaluation, and each second that it weighs.
+const EVALUATION: u64 = 300;
+const SECOND: u64 = 2;
 /// The shortest time that a load is held, in seconds.
 const SHORTEST: u32 = 2;
 /// Edges that are looked at where there are several.
@@ -203,9 +206,10 @@ impl<'a, F: FnMut(Moment) -> Option<i32> + Clone> Search<'a, F> {
 
     /// False when enough has been done.
     fn spend(&mut self) -> bool {
-        let weighs = match self.course.spec.windows.aggregation {
-            Aggregation::Linear => 8,
-            Aggregation::WeightedExponential => self.course.spec.windows.stable.as_secs().max(8),
+        let windows = &self.course.spec.windows;
+        let weighs = match windows.aggregation {
+            Aggregation::Linear => EVALUATION,
+            Aggregation::WeightedExponential => EVALUATION + SECOND * (windows.stable + windows.panic).as_secs(),
         };
         self.work = self.work.saturating_sub(weighs);
         self.work > 0

@@ -244,3 +244,23 @@ fn what_is_said_comes_and_one_per_cent_off_it_does_not() {
     let [above, below, zero, first] = seen;
     assert!(above > 100 && below > 50 && zero > 50 && first > 20, "{seen:?}");
 }
+
+#[test]
+fn the_longest_windows_are_looked_through() {
+    let mut draw = Draw(7);
+    let mut long = spec(&mut draw);
+    long.scale.stable_window = Duration::from_secs(3600);
+    long.scale.scale_down_delay = Duration::from_secs(3600);
+    long.windows = WindowSpec {
+        stable: Duration::from_secs(3600),
+        panic: Duration::from_secs(360),
+        aggregation: Aggregation::Linear,
+    };
+    long.bounds.min_scale = 0;
+    let mut world = world(&long, &mut draw);
+    (0..200).for_each(|_| world.feed((long.scale.target * 1.5, 1.0), true));
+    let now = second(world.second) + Duration::from_millis(500);
+    let beat = Beat { next: second(world.second + 2) + Duration::from_millis(100), every: Duration::from_secs(2) };
+    let told = forecast(&world.course, beat, |_| None, now);
+    assert!(!told.cut_short && !told.fewer.is_empty(), "{told:?}");
+}
