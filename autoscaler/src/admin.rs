@@ -1,16 +1,19 @@
 //! Health, status and metrics of the program: GET `/livez`, `/healthz`,
-//! `/status` (JSON), `/metrics` (Prometheus text), `/record` (a recording).
+//! `/status` (JSON), `/metrics` (Prometheus text), `/why/NAME` (JSON or text),
+//! `/record` (a recording).
 
 use autoscaler::Autoscaler;
 use autoscaler::record::answer::{self, Body};
 use autoscaler::status::RevisionStatus;
+use autoscaler::why::api;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
 use platform::file::{Health, Snapshots};
+use plumbing::clock;
 use policy::world::Snapshot;
 use serde::Serialize;
 use std::sync::Arc;
@@ -79,14 +82,24 @@ impl Source {
             (_, "/livez") => text(StatusCode::OK, "text/plain; charset=utf-8", "alive\n".to_owned()),
             (_, "/healthz") => self.health(),
             (_, "/status") => json(StatusCode::OK, &self.status()),
+            (_, path) if path.starts_with(api::PREFIX) => self.why(request.uri()),
             (_, "/metrics") => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             (_, answer::PATH) => Response::default(),
-            _ => return text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n".to_owned()),
+            _ => return not_found(),
         };
         if request.method() != Method::GET {
             answer = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", "GET only\n".to_owned());
         }
         answer
+    }
+
+    fn why(&self, uri: &Uri) -> Response<Full<Bytes>> {
+        let Some(answer) = api::answer(&self.autoscaler, uri.path(), uri.query(), clock::now()) else {
+            return not_found();
+        };
+        let kind = if answer.json { "application/json" } else { "text/plain; charset=utf-8" };
+        let code = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        text(code, kind, answer.body)
     }
 
     fn health(&self) -> Response<Full<Bytes>> {
@@ -126,4 +139,8 @@ fn text(code: StatusCode, kind: &'static str, body: String) -> Response<Full<Byt
     *answer.status_mut() = code;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
+}
+
+fn not_found() -> Response<Full<Bytes>> {
+    text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n".to_owned())
 }

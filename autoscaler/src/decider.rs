@@ -5,39 +5,34 @@ mod held;
 use crate::Config;
 use crate::collect::Target;
 use crate::collect::durations::Durations;
-use crate::history::{History, Record};
+use crate::history::{Fresh, History};
 use crate::metrics::Metrics;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
+use crate::why::answer::Inquiry;
 pub(crate) use held::Held;
-use policy::collect::{Collection, Dropped, Load, Silence};
+use policy::collect::{Collection, Dropped, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
-use policy::limit::Overrides;
+use policy::judge::{self, Judged, Mind, Sight};
 use policy::moment::Moment;
-use policy::overload::{Capacity, Overload, Second, WishBounds};
+use policy::overload::Overload;
 use policy::reporters::Reporters;
-use policy::revision::{Metric, RevisionId};
+use policy::revision::RevisionId;
 use policy::saved::{Saved, SavedLoad, Use};
-use policy::scale::{self, Memory, Observed, Ready};
+use policy::scale::Memory;
 use policy::scrape::Outcome;
 use policy::scrape::pushers::Pushers;
 use policy::stat::Stat;
 use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
-use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
+use policy::zero::ZeroState;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps of one evaluation: idle is a step of its own before zero.
-const STEPS_MAX: usize = 4;
-
 /// Whoever was asked within so long is known by that: a round each second, and
 /// the time that one may take.
 const ASKED: Duration = Duration::from_secs(3);
-
-/// Seconds that are looked back at, if nobody asked for so long.
-const SECONDS_BACK_MAX: i64 = 10;
 
 /// What a decider takes in. There is nothing else by which a decision comes to
 /// be, so whoever has all of them can make it again ([`crate::explain`]).
@@ -57,21 +52,29 @@ pub(crate) enum Taken {
     /// It is taken in.
     Noted,
     /// It was decided upon.
-    Decided(Option<Order>),
+    Decided(Box<Evaluated>),
+}
+
+/// One evaluation.
+pub(crate) struct Evaluated {
+    pub(crate) judged: Judged,
+    /// Pods ordered so far; `None` before the first order.
+    pub(crate) ordered: Option<u32>,
+    pub(crate) order: Option<Order>,
 }
 
 impl Taken {
-    pub(crate) fn decided(&self) -> Option<Option<&Order>> {
+    pub(crate) fn decided(&self) -> Option<&Evaluated> {
         match self {
             Taken::Noted => None,
-            Taken::Decided(order) => Some(order.as_ref()),
+            Taken::Decided(evaluated) => Some(evaluated),
         }
     }
 
     pub(crate) fn order(self) -> Option<Order> {
         match self {
             Taken::Noted => None,
-            Taken::Decided(order) => order,
+            Taken::Decided(evaluated) => evaluated.order,
         }
     }
 }
@@ -178,11 +181,11 @@ impl Decider {
             Input::Stat { at, stat, urgent } => {
                 self.record(at, stat, urgent, now);
                 if self.is_poked_by(stat.average_concurrency, urgent) {
-                    return Taken::Decided(self.evaluate(now));
+                    return Taken::Decided(self.evaluate(now).into());
                 }
             }
             Input::Scraped { outcome, took } => self.scraped(outcome, now, took),
-            Input::Due => return Taken::Decided(self.evaluate(now)),
+            Input::Due => return Taken::Decided(self.evaluate(now).into()),
         }
         Taken::Noted
     }
@@ -227,8 +230,8 @@ impl Decider {
 
     /// Averages over the two windows, as decided on last.
     pub(crate) fn averages(&self) -> Option<(f64, f64)> {
-        let made = self.history.newest_first().find_map(|record| record.decision.as_ref().ok())?;
-        Some((made.why.stable, made.why.panic))
+        let made = self.history.newest_first().find_map(|record| record.made.as_ref().ok())?;
+        Some((made.stable, made.panic))
     }
 
     pub(crate) fn is_in_panic(&self) -> bool {
@@ -272,30 +275,30 @@ impl Decider {
 
     /// Decides, and says what to order. The same order again and again is
     /// meant: a lost one heals by the next.
-    fn evaluate(&mut self, now: Moment) -> Option<Order> {
+    fn evaluate(&mut self, now: Moment) -> Evaluated {
         let view = self.view.clone();
-        let spec = &view.spec;
-        let (starting, bounds) = match self.compat {
-            Compat::Strict => (0, None),
-            Compat::Better => {
-                let asked = self.asked_for.is_some_and(|asked| now.since(asked) < ASKED);
-                let is_known = |name: &str| asked && view.pods.iter().any(|pod| *pod.name == *name);
-                self.reporters.fill(now, &mut self.collection, is_known);
-                (starting(&view), self.without_queue(&view, now))
-            }
+        if self.compat == Compat::Better {
+            let asked = self.asked_for.is_some_and(|asked| now.since(asked) < ASKED);
+            let is_known = |name: &str| asked && view.pods.iter().any(|pod| *pod.name == *name);
+            self.reporters.fill(now, &mut self.collection, is_known);
+        }
+        let sight = Sight {
+            ready: ready(&view),
+            starting: starting(&view),
+            pods: !view.pods.is_empty(),
+            floor: self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max(),
+            in_path_for: (view.path == Path::Activator).then(|| now.since(view.path_since)),
         };
-        self.collection.release(now);
-        let floor = self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max();
-        let load = match self.collection.load(spec.scale.metric, now) {
-            // There is nobody who could report; that is no reason to stay cold.
-            Load::NoData if floor.is_some() && view.pods.is_empty() => Load::Average { stable: 0.0, panic: 0.0 },
-            load => load,
+        let mind = Mind {
+            collection: &mut self.collection,
+            overload: &mut self.overload,
+            slots: &mut self.slots,
+            memory: &mut self.memory,
+            status: &mut self.status,
+            zero: &mut self.zero,
         };
-        let seen = Observed { load, ready: Ready::Pods(ready(&view)), starting, bounds };
-        let overrides = Overrides { floor, ceiling: None };
-        let decision = scale::decide(&spec.scale, &seen, &overrides, &mut self.memory, now);
-        self.status.inform(decision.as_ref().ok().map(Status::from));
-        let verdict = self.step(&view, now);
+        let judged = judge::judge(&view.spec, &sight, mind, self.compat, now);
+        let Judged { decision, verdict } = &judged;
         if let Some(pods) = verdict.order {
             self.ordered = Some(pods);
         }
@@ -303,41 +306,17 @@ impl Decider {
             self.requested = Some(verdict.want);
         }
         self.path = verdict.path;
-        self.metrics.note(decision.as_ref().ok(), &verdict);
-        let record = Record { at: now, last: now, times: 1, decision, verdict, ordered: self.ordered };
-        let reason = status::in_a_word(&record);
-        if self.history.add(record) {
+        self.metrics.note(decision.as_ref().ok(), verdict);
+        let fresh = Fresh { at: now, decision, verdict, ordered: self.ordered };
+        let reason = status::in_a_word(&fresh);
+        if self.history.add(&fresh) {
             tracing::info!(revision = %self.id, wanted = self.ordered, path = status::path(self.path), reason, "decided");
         }
-        let wanted = self.ordered?;
-        let go_first = self.go_first(&view, wanted, now);
-        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first })
-    }
-
-    /// Takes in the seconds that are over, and says what is to be asked for at
-    /// most while requests wait for pods that start.
-    fn without_queue(&mut self, view: &RevisionView, now: Moment) -> Option<WishBounds> {
-        let (spec, limit) = (&view.spec, view.spec.container_concurrency);
-        if spec.scale.metric != Metric::Concurrency || limit == 0 {
-            return None;
-        }
-        let slots = f64::from(ready(view)) * f64::from(limit);
-        let mut capacity = Capacity {
-            slots: slots.min(std::mem::replace(&mut self.slots, slots)),
-            carried: f64::from(ready(view)) * spec.scale.target,
-            starting: starting(view),
-            target: spec.scale.target,
-        };
-        let index = now.unix_seconds();
-        let first = self.overload.next().unwrap_or(index - 1).max(index - SECONDS_BACK_MAX);
-        for index in first..index {
-            if let Some((inside, arrived)) = self.collection.second(index) {
-                self.overload.see(Second { index, inside, arrived }, &capacity);
-            }
-        }
-        capacity.slots = slots;
-        let (inside, _) = self.collection.second(index).unwrap_or_default();
-        self.overload.bounds(index, inside, &capacity)
+        let order = self.ordered.map(|wanted| {
+            let go_first = self.go_first(&view, wanted, now);
+            Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first }
+        });
+        Evaluated { judged, ordered: self.ordered, order }
     }
 
     /// Which pods are to go, if there are more than wanted.
@@ -360,25 +339,36 @@ impl Decider {
             + self.memory.heap_bytes()
     }
 
-    fn step(&mut self, view: &RevisionView, now: Moment) -> ZeroVerdict {
-        let through_activator = (view.path == Path::Activator).then(|| now.since(view.path_since));
-        let input = ZeroInput {
-            desired: self.status.desired,
-            excess_burst_capacity: self.status.excess_burst_capacity,
-            ready: ready(view),
-            bounds: &view.spec.bounds,
-            spec: &view.spec.scale,
-            path_through_activator_for: through_activator,
-            probe_ok: true,
-        };
-        let mut verdict = self.zero.step(&input, now);
-        for _ in 1..STEPS_MAX {
-            if verdict.recheck_after != Some(Duration::ZERO) {
-                break;
-            }
-            verdict = self.zero.step(&input, now);
+    pub(crate) fn id(&self) -> RevisionId {
+        self.id.clone()
+    }
+
+    /// Whether a name is that of its service, or its own.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        *self.view.spec.service == *name || *self.id.name == *name
+    }
+
+    /// The names that it goes by.
+    pub(crate) fn names(&self) -> [Arc<str>; 2] {
+        [self.view.spec.service.clone(), self.id.name.clone()]
+    }
+
+    /// All that an answer is made from.
+    pub(crate) fn inquire(&self) -> Inquiry {
+        Inquiry {
+            id: self.id.clone(),
+            view: self.view.clone(),
+            compat: self.compat,
+            collection: self.collection.clone(),
+            overload: self.overload.clone(),
+            slots: self.slots,
+            memory: self.memory.clone(),
+            status: self.status,
+            zero: self.zero,
+            ordered: self.ordered,
+            schedules: self.schedules.clone(),
+            history: self.history.clone(),
         }
-        verdict
     }
 
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
@@ -386,7 +376,7 @@ impl Decider {
     }
 }
 
-fn starting(view: &RevisionView) -> u32 {
+pub(crate) fn starting(view: &RevisionView) -> u32 {
     let starting = view.pods.iter().filter(|pod| pod.phase == PodPhase::Starting).count();
     u32::try_from(starting).unwrap_or(u32::MAX)
 }

@@ -4,19 +4,85 @@
 //! stop in between: it goes on where it was, whatever came or went meanwhile.
 
 use crate::decider::Decider;
+use crate::history::History;
+use crate::history::room::Room;
+use policy::forecast::Beat;
+use policy::moment::Moment;
 use policy::revision::RevisionId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
 
-#[derive(Default)]
 pub(crate) struct Deciders {
+    /// What all histories may hold, those that follow included.
+    room: Room,
+    /// Histories of revisions that were not seen yet.
+    pub(crate) earlier: BTreeMap<RevisionId, History>,
     places: HashMap<RevisionId, usize>,
     all: Vec<Option<Decider>>,
     free: Vec<usize>,
     /// Places of those to be decided on, the next one first.
     due: VecDeque<usize>,
+    round: Round,
+}
+
+/// The last round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// It was begun, and nothing decided yet.
+    begun: bool,
+    /// When its first decision was.
+    at: Option<Moment>,
 }
 
 impl Deciders {
+    /// None, with room for so many bytes of history.
+    pub(crate) fn new(history: usize) -> Deciders {
+        Deciders {
+            room: Room::new(history),
+            earlier: BTreeMap::new(),
+            places: HashMap::new(),
+            all: Vec::new(),
+            free: Vec::new(),
+            due: VecDeque::new(),
+            round: Round::default(),
+        }
+    }
+
+    /// Notes that it is decided `now`.
+    pub(crate) fn goes_on(&mut self, now: Moment) {
+        if std::mem::take(&mut self.round.begun) {
+            self.round.at = Some(now);
+        }
+    }
+
+    /// When the next round will begin.
+    pub(crate) fn beat(&self, every: Duration, now: Moment) -> Beat {
+        let every = every.max(Duration::from_millis(1));
+        let mut next = self.round.at.unwrap_or(now) + every;
+        if next <= now {
+            let rounds = now.since(next).as_nanos() / every.as_nanos() + 1;
+            next = next + every * u32::try_from(rounds).unwrap_or(u32::MAX);
+        }
+        Beat { next, every }
+    }
+
+    pub(crate) fn get(&self, id: &RevisionId) -> Option<&Decider> {
+        self.all.get(*self.places.get(id)?)?.as_ref()
+    }
+
+    /// A history has another size than before.
+    pub(crate) fn history_changed(&mut self, before: usize, after: usize) {
+        if self.room.changed(before, after) {
+            self.make_room();
+        }
+    }
+
+    /// Counts all histories, and drops what is too much of them.
+    pub(crate) fn make_room(&mut self) {
+        let there = self.all.iter_mut().flatten().map(|decider| &mut decider.history);
+        self.room.make(there.chain(self.earlier.values_mut()));
+    }
+
     pub(crate) fn get_mut(&mut self, id: &RevisionId) -> Option<&mut Decider> {
         let place = *self.places.get(id)?;
         self.all.get_mut(place)?.as_mut()
@@ -64,6 +130,7 @@ impl Deciders {
         let over = self.due.is_empty();
         if over {
             self.due.extend(0..self.all.len());
+            self.round.begun = true;
         }
         over
     }

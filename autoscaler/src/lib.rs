@@ -30,6 +30,7 @@ pub mod schedule;
 pub mod stat_server;
 pub mod state;
 pub mod status;
+pub mod why;
 
 use collect::Target;
 use decider::{Decider, Input};
@@ -54,9 +55,11 @@ use record::{Ask, Recording, Refused};
 use schedule::Schedule;
 use status::RevisionStatus;
 use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
+use why::Why;
 
 /// Decisions come so long after the beginning of a second where all report as
 /// it begins.
@@ -69,6 +72,9 @@ pub const AFTER_ANSWERS: Duration = Duration::from_millis(500);
 /// So many revisions are decided on at a stretch; then stats and pokes that
 /// came meanwhile have their turn.
 const SLICE: usize = 256;
+
+/// So many histories are copied at a stretch.
+const HISTORIES: usize = 16;
 
 /// An autoscaler's settings.
 #[derive(Clone, Debug)]
@@ -85,6 +91,9 @@ pub struct Config {
     pub after_reports: Duration,
     /// At least so many pods at certain times; not in strict mode.
     pub schedules: Arc<[Schedule]>,
+    /// Bytes of the histories of all revisions together; each has 64 KiB at
+    /// most, and its newest decision is always kept.
+    pub history_bytes_max: usize,
 }
 
 impl Default for Config {
@@ -95,6 +104,7 @@ impl Default for Config {
             silence: Silence::Unknown,
             after_reports: AFTER_REPORTS,
             schedules: Arc::default(),
+            history_bytes_max: history::room::BYTES_MAX,
         }
     }
 }
@@ -120,18 +130,22 @@ pub struct Autoscaler {
     /// What an earlier one knew of revisions that were not seen yet.
     saved: Arc<Mutex<BTreeMap<RevisionId, Saved>>>,
     tap: Arc<Tap>,
+    /// Held by whoever is being told why.
+    asking: Arc<Mutex<()>>,
 }
 
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
+        let deciders = Arc::new(Mutex::new(Deciders::new(config.history_bytes_max)));
         Autoscaler {
             config,
-            deciders: Arc::default(),
+            deciders,
             pace: Arc::default(),
             owners: None,
             saved: Arc::default(),
             tap: Arc::default(),
+            asking: Arc::default(),
         }
     }
 
@@ -181,10 +195,100 @@ impl Autoscaler {
         self.tap.end(clock::now());
     }
 
+    /// Writes the histories of all revisions, a few at a time.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_history(&self, to: &mut impl Write) -> io::Result<()> {
+        history::kept::begin(to)?;
+        let ids: Vec<RevisionId> = {
+            let deciders = self.deciders.lock();
+            deciders.iter().map(Decider::id).chain(deciders.earlier.keys().cloned()).collect()
+        };
+        for few in ids.chunks(HISTORIES) {
+            let few: Vec<_> = {
+                let deciders = self.deciders.lock();
+                let of = |id| deciders.get(id).map(|decider| &decider.history).or_else(|| deciders.earlier.get(id));
+                few.iter().filter_map(|id| Some((id, of(id)?.clone()))).collect()
+            };
+            few.iter().try_for_each(|(id, history)| history::kept::put(to, id, history))?;
+        }
+        Ok(())
+    }
+
+    /// Takes up the histories that an earlier one has written: of how many
+    /// revisions. They change nothing in what is decided.
+    ///
+    /// # Errors
+    /// When there is nothing to read, or it makes no sense as a whole.
+    pub fn read_history(&self, from: impl BufRead, now: Moment) -> io::Result<usize> {
+        let read = history::kept::read(from, now, self.config.history_bytes_max)?;
+        let (mut deciders, count) = (self.deciders.lock(), read.len());
+        deciders.earlier = read;
+        deciders.make_room();
+        Ok(count)
+    }
+
     /// What was decided for each revision, and why.
     pub fn status(&self) -> Vec<RevisionStatus> {
         let now = clock::now();
         self.deciders.lock().sorted().into_iter().map(|(id, decider)| decider.status(id, now)).collect()
+    }
+
+    /// Why a service or a revision has the pods that it has, or had `at` a
+    /// time. Decisions are held up only while what is needed is copied; the rest
+    /// may take some milliseconds.
+    ///
+    /// # Errors
+    /// When there is none of that name, or nothing is known of that time.
+    pub fn why(&self, name: &str, at: Option<Moment>, now: Moment) -> Result<Vec<Why>, why::Refused> {
+        if at.is_some_and(|at| at > now) {
+            return Err(why::Refused::Future);
+        }
+        // One question at a time: whoever asks much does not take the machine.
+        let _turn = self.asking.lock();
+        let (mut answers, mut refused) = (Vec::new(), None);
+        for id in self.named(name)? {
+            let (inquiry, beat) = {
+                let deciders = self.deciders.lock();
+                (deciders.get(&id).map(Decider::inquire), deciders.beat(self.config.tick, now))
+            };
+            match (inquiry, at) {
+                (None, _) => {}
+                (Some(inquiry), None) => answers.push(inquiry.now(beat, now)),
+                (Some(inquiry), Some(at)) => match inquiry.at(at, beat, now) {
+                    Ok(answer) => answers.push(answer),
+                    Err(why) => refused = Some(why),
+                },
+            }
+        }
+        match refused {
+            Some(refused) if answers.is_empty() => Err(refused),
+            _ => Ok(answers),
+        }
+    }
+
+    /// The revisions of a service, of `namespace/name`, or of a name.
+    fn named(&self, name: &str) -> Result<Vec<RevisionId>, why::Refused> {
+        let deciders = self.deciders.lock();
+        if let Some((namespace, short)) = name.split_once('/') {
+            let id = RevisionId::new(namespace, short);
+            if deciders.get(&id).is_some() {
+                return Ok(vec![id]);
+            }
+        }
+        let is_meant = |decider: &&Decider| decider.is_called(name);
+        let mut found: Vec<RevisionId> = deciders.iter().filter(is_meant).map(Decider::id).collect();
+        if found.is_empty() {
+            let names: Vec<_> = deciders.iter().flat_map(Decider::names).collect();
+            drop(deciders);
+            return Err(why::Refused::Unknown(why::near(name, names.iter().map(|name| &**name))));
+        }
+        drop(deciders);
+        found.sort_unstable();
+        // The newest are the last by name, as a rule.
+        found.drain(..found.len().saturating_sub(why::REVISIONS_MAX));
+        Ok(found)
     }
 
     /// The reference's metrics of all revisions, as text for Prometheus: long
@@ -258,8 +362,12 @@ impl Autoscaler {
                 Some(saved) => decider.restore(&saved, now),
                 None => self.tap.begun(&decider, now),
             }
+            if let Some(earlier) = deciders.earlier.remove(id) {
+                decider.history = earlier;
+            }
             deciders.insert(id.clone(), decider);
         }
+        deciders.make_room();
     }
 
     /// Takes stats in; decides at once where they ask for it.
@@ -268,8 +376,11 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
+            let before = decider.history.bytes();
             let input = Input::Stat { at: batch.at, stat, urgent: batch.poke };
             orders.extend(self.tap.pass(decider, &input, now));
+            let after = decider.history.bytes();
+            deciders.history_changed(before, after);
         }
         orders
     }
@@ -294,13 +405,17 @@ impl Autoscaler {
     pub fn decide(&self, most: usize, now: Moment, mut give: impl FnMut(Order)) {
         let began = Instant::now();
         let mut deciders = self.deciders.lock();
+        deciders.goes_on(now);
         let mut revisions = 0;
         while revisions < most {
             let Some(decider) = deciders.next() else { break };
             revisions += 1;
+            let before = decider.history.bytes();
             if let Some(order) = self.tap.pass(decider, &Input::Due, now) {
                 give(order);
             }
+            let after = decider.history.bytes();
+            deciders.history_changed(before, after);
         }
         let over = !deciders.are_due();
         drop(deciders);

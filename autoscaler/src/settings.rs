@@ -17,6 +17,7 @@ const SNAPSHOTS: &str = "ZEROSCALE_SNAPSHOT_FILE";
 const ORDERS: &str = "ZEROSCALE_ORDER_FILE";
 const SCHEDULES: &str = "ZEROSCALE_SCHEDULE_FILE";
 const STATE: &str = "ZEROSCALE_STATE_FILE";
+const HISTORY: &str = "ZEROSCALE_HISTORY_MIB_MAX";
 const STATS: &str = "ZEROSCALE_STATS_LISTEN";
 const ADMIN: &str = "ZEROSCALE_ADMIN_LISTEN";
 const TICK: &str = "ZEROSCALE_TICK";
@@ -29,12 +30,12 @@ const LOG_FORMAT: &str = "ZEROSCALE_LOG_FORMAT";
 const LOG_LEVEL: &str = "ZEROSCALE_LOG_LEVEL";
 
 /// Flag, variable, what it is for.
-const FLAGS: [(&str, &str, &str); 21] = [
+const FLAGS: [(&str, &str, &str); 22] = [
     ("--snapshots", SNAPSHOTS, "the snapshot file"),
     ("--orders", ORDERS, "the order file"),
     ("--stats-listen", STATS, "stats of activators and sidecars (0.0.0.0:8081)"),
     ("--websocket-listen", transports::WEBSOCKET, "the same from the reference's, and the kubelet (0.0.0.0:8080)"),
-    ("--admin-listen", ADMIN, "health, status, metrics (0.0.0.0:9090)"),
+    ("--admin-listen", ADMIN, "health, status, why, metrics (0.0.0.0:9090)"),
     ("--tick", TICK, "how often each revision is decided on (2s)"),
     ("--stats-connections-max", CONNECTIONS, "connections of reporters (1000)"),
     ("--stats-streams-max", STREAMS, "streams of reporters (200)"),
@@ -47,6 +48,7 @@ const FLAGS: [(&str, &str, &str); 21] = [
     ("--mesh-mode", transports::MESH, "auto, enabled or disabled (auto)"),
     ("--buckets", transports::BUCKETS, "replicas that share the revisions (1)"),
     ("--state", STATE, "a file for what is to be known after a restart (none)"),
+    ("--history-mib-max", HISTORY, "MiB of decisions kept of all revisions together (64)"),
     ("--schedules", SCHEDULES, "a file of schedules for a warm floor (none)"),
     ("--compat", COMPAT, "better or strict (better)"),
     ("--log-format", LOG_FORMAT, "text or json (text)"),
@@ -125,6 +127,9 @@ fn settings(env: &mut Env) -> Settings {
     let transports = transports::read(env, config.compat, (limits.connections, limits.rate));
     if transports.scrape.is_some() {
         config.after_reports = AFTER_ANSWERS;
+    }
+    if let Some(mib) = positive(env, HISTORY) {
+        config.history_bytes_max = mib.saturating_mul(1 << 20);
     }
     if let Some(schedules) = env.own(SCHEDULES, |path| schedule::read(Path::new(path))) {
         config.schedules = schedules.into();

@@ -2,6 +2,9 @@
 //! at the end, put in place by a rename, bounded, and read only while young
 //! (`policy::saved`). A file that makes no sense is told of and left alone
 //! until the next one takes its place.
+//!
+//! The history of decisions is a file beside it, `FILE.history`: it may be far
+//! larger, so it is written so seldom that this takes a twentieth of the time.
 
 use crate::Autoscaler;
 use plumbing::clock;
@@ -13,15 +16,18 @@ use policy::revision::RevisionId;
 use policy::saved::{Saved, SavedLoad};
 use policy::scale::SavedMemory;
 use policy::steady::Steady;
-use policy::world::Path;
+use policy::world;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// How often it is written.
 pub const EVERY: Duration = Duration::from_secs(5);
+/// The history is written again after so many times what the last time took.
+const HISTORY_PAUSE: u32 = 20;
 /// Bytes of a file, and seconds of a revision.
 const BYTES_MAX: u64 = 256 << 20;
 const SECONDS_MAX: usize = 3600;
@@ -32,7 +38,7 @@ const DELAY_MAX: usize = 1800;
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct Whole {
     version: u32,
     revisions: BTreeMap<String, Revision>,
 }
@@ -76,7 +82,7 @@ impl Revision {
             active_since: activity.since().unix_nanos(),
             initialized: activity.initialized(),
             ordered: *ordered,
-            direct: *path == Path::Direct,
+            direct: *path == world::Path::Direct,
         }
     }
 
@@ -105,7 +111,7 @@ impl Revision {
             status: Status { desired: self.desired, excess_burst_capacity: self.excess_burst_capacity },
             activity: Activity::restore(active, moment(self.active_since), self.initialized),
             ordered: self.ordered,
-            path: if self.direct { Path::Direct } else { Path::Activator },
+            path: if self.direct { world::Path::Direct } else { world::Path::Activator },
         })
     }
 }
@@ -116,7 +122,7 @@ impl Revision {
 /// When it would be too long.
 pub fn text(saved: &BTreeMap<RevisionId, Saved>) -> io::Result<String> {
     let revisions = saved.iter().map(|(id, saved)| (id.to_string(), Revision::of(saved))).collect();
-    let text = serde_json::to_string(&File { version: VERSION, revisions })?;
+    let text = serde_json::to_string(&Whole { version: VERSION, revisions })?;
     if text.len() as u64 > BYTES_MAX {
         return Err(io::Error::other(format!("{} revisions need more than {BYTES_MAX} bytes", saved.len())));
     }
@@ -127,13 +133,13 @@ pub fn text(saved: &BTreeMap<RevisionId, Saved>) -> io::Result<String> {
 ///
 /// # Errors
 /// When there is none, or it makes no sense as a whole.
-pub fn read(path: &std::path::Path) -> io::Result<BTreeMap<RevisionId, Saved>> {
+pub fn read(path: &Path) -> io::Result<BTreeMap<RevisionId, Saved>> {
     let mut text = String::new();
-    let read = std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    let read = File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
     if read as u64 > BYTES_MAX {
         return Err(io::Error::other(format!("it is longer than {BYTES_MAX} bytes")));
     }
-    let File { version, revisions } = serde_json::from_str(&text)?;
+    let Whole { version, revisions } = serde_json::from_str(&text)?;
     if version != VERSION {
         return Err(io::Error::other(format!("it has the format {version}, and {VERSION} is known")));
     }
@@ -144,19 +150,32 @@ pub fn read(path: &std::path::Path) -> io::Result<BTreeMap<RevisionId, Saved>> {
     Ok(known.collect())
 }
 
-/// Writes the file until `shutdown` stops, and once more.
+/// Writes the files until `shutdown` stops, and once more.
 pub async fn keep(autoscaler: Autoscaler, path: PathBuf, shutdown: Shutdown) {
-    let mut failing = false;
-    let mut last = false;
+    let (mut failing, mut last) = (false, false);
+    let mut history_due = Instant::now();
     while !last {
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             () = shutdown.stopping() => last = true,
         }
         let (autoscaler, target) = (autoscaler.clone(), path.clone());
-        let written = tokio::task::spawn_blocking(move || write(&target, &text(&autoscaler.save(clock::now()))?)).await;
-        let error = match written {
-            Ok(Ok(())) => None,
+        let with_history = last || Instant::now() >= history_due;
+        let written = tokio::task::spawn_blocking(move || {
+            write(&target, |to| to.write_all(text(&autoscaler.save(clock::now()))?.as_bytes()))?;
+            let began = Instant::now();
+            if with_history {
+                write(&history_of(&target), |to| autoscaler.write_history(to))?;
+            }
+            Ok::<_, io::Error>(began.elapsed())
+        });
+        let error = match written.await {
+            Ok(Ok(took)) => {
+                if with_history {
+                    history_due = Instant::now() + took * HISTORY_PAUSE;
+                }
+                None
+            }
             Ok(Err(error)) => Some(error.to_string()),
             Err(error) => Some(error.to_string()),
         };
@@ -168,7 +187,7 @@ pub async fn keep(autoscaler: Autoscaler, path: PathBuf, shutdown: Shutdown) {
 }
 
 /// Takes up what an earlier autoscaler has left; what makes no sense is told of.
-pub fn restore(autoscaler: &Autoscaler, path: &std::path::Path) {
+pub fn restore(autoscaler: &Autoscaler, path: &Path) {
     match read(path) {
         Ok(saved) => {
             tracing::info!(file = %path.display(), revisions = saved.len(), "going on where an earlier one has ended");
@@ -177,15 +196,32 @@ pub fn restore(autoscaler: &Autoscaler, path: &std::path::Path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(file = %path.display(), %error, "the state is of no use; beginning anew"),
     }
+    let path = history_of(path);
+    let read = File::open(&path).and_then(|file| autoscaler.read_history(BufReader::new(file), clock::now()));
+    match read {
+        Ok(revisions) => tracing::info!(file = %path.display(), revisions, "the history goes on"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(file = %path.display(), %error, "the history is of no use; beginning anew"),
+    }
 }
 
-fn write(path: &std::path::Path, text: &str) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let mut file = std::fs::File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
+/// Where the history is that belongs to a state's file.
+pub fn history_of(path: &Path) -> PathBuf {
+    with_end(path, ".history")
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut longer = path.as_os_str().to_owned();
+    longer.push(end);
+    PathBuf::from(longer)
+}
+
+fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let beside = with_end(path, ".new");
+    let mut to = BufWriter::new(File::create(&beside)?);
+    fill(&mut to)?;
+    to.flush()?;
+    to.get_ref().sync_all()?;
     std::fs::rename(&beside, path)
 }
 
@@ -208,7 +244,7 @@ mod tests {
             status: Status { desired: 4, excess_burst_capacity: -3 },
             activity: Activity::restore(Active::Yes, at, true),
             ordered: Some(4),
-            path: Path::Direct,
+            path: world::Path::Direct,
         };
         BTreeMap::from([(RevisionId::new("default", "shop"), saved)])
     }
@@ -218,7 +254,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("zeroscale-state-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("state.json");
-        write(&path, &text(&saved()).unwrap()).unwrap();
+        write(&path, |to| to.write_all(text(&saved()).unwrap().as_bytes())).unwrap();
         assert_eq!(read(&path).unwrap(), saved());
         for bad in ["", "{", "[]", "{\"version\":2,\"revisions\":{}}", "\u{0}"] {
             std::fs::write(&path, bad).unwrap();

@@ -1,11 +1,15 @@
 //! What was decided, and why, for people and for programs.
 
 use crate::decider::{Decider, ready};
-use crate::history::Record;
+use crate::history::{Fresh, Record};
+use policy::limit::Step;
 use policy::moment::Moment;
 use policy::revision::{Metric, RevisionId};
 use policy::world::{Path, PodPhase};
 use serde::{Deserialize, Serialize};
+
+/// Decisions in a status; `why` has more.
+const DECISIONS_SHOWN: usize = 32;
 
 /// One revision's status.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,20 +110,20 @@ pub struct LimitStatus {
 pub(crate) fn of(id: &RevisionId, decider: &Decider, now: Moment) -> RevisionStatus {
     let view = &decider.view;
     let spec = &view.spec;
-    let newest = decider.history.newest_first().next().and_then(|record| record.decision.as_ref().ok());
+    let newest = decider.history.newest_first().next().and_then(|record| record.made.as_ref().ok());
     RevisionStatus {
         revision: id.to_string(),
         service: spec.service.to_string(),
         wanted: decider.ordered,
         ready: ready(view),
         pods: view.pods.iter().map(|pod| pod_status(pod, now)).collect(),
-        mode: if newest.is_some_and(|made| made.panic) { "panic" } else { "stable" }.to_owned(),
+        mode: if newest.is_some_and(|made| made.in_panic) { "panic" } else { "stable" }.to_owned(),
         path: path(decider.path).to_owned(),
         metric: metric(spec.scale.metric).to_owned(),
         target: spec.scale.target,
-        stable: newest.map_or(0.0, |made| tidy(made.why.stable)),
+        stable: newest.map_or(0.0, |made| tidy(made.stable)),
         stable_window_seconds: spec.windows.stable.as_secs_f64(),
-        panic: newest.map_or(0.0, |made| tidy(made.why.panic)),
+        panic: newest.map_or(0.0, |made| tidy(made.panic)),
         panic_window_seconds: spec.windows.panic.as_secs_f64(),
         excess_burst_capacity: decider.status.excess_burst_capacity,
         no_room: view.without_room,
@@ -128,6 +132,7 @@ pub(crate) fn of(id: &RevisionId, decider: &Decider, now: Moment) -> RevisionSta
         decisions: decider
             .history
             .newest_first()
+            .take(DECISIONS_SHOWN)
             .map(|record| decision_status(record, spec.scale.metric, now))
             .collect(),
     }
@@ -148,24 +153,21 @@ fn pod_status(pod: &policy::world::Pod, now: Moment) -> PodStatus {
     }
 }
 
-fn decision_status(record: &Record, unit: Metric, now: Moment) -> DecisionStatus {
-    let made = record.decision.as_ref().ok();
-    let limits = made.map(|made| made.why.steps).into_iter().chain([record.verdict.steps]);
-    let limits: Vec<LimitStatus> = limits
-        .flat_map(|steps| steps.iter().copied().collect::<Vec<_>>())
-        .map(|step| LimitStatus { limit: step.limit.as_str().to_owned(), from: step.from, to: step.to })
-        .collect();
+pub(crate) fn decision_status(record: &Record, unit: Metric, now: Moment) -> DecisionStatus {
+    let made = record.made.as_ref().ok();
+    let limit = |step: &Step| LimitStatus { limit: step.limit.as_str().to_owned(), from: step.from, to: step.to };
+    let limits: Vec<LimitStatus> = record.steps.iter().map(limit).collect();
     DecisionStatus {
         since_seconds: now.since(record.at).as_secs_f64(),
         last_seconds: now.since(record.last).as_secs_f64(),
         times: record.times,
         wanted: record.ordered,
         desired: made.map(|made| made.desired),
-        ready: made.map(|made| made.why.ready),
-        stable: made.map(|made| tidy(made.why.stable)),
-        panic: made.map(|made| tidy(made.why.panic)),
-        panic_mode: made.is_some_and(|made| made.panic),
-        path: path(record.verdict.path).to_owned(),
+        ready: made.map(|made| made.ready),
+        stable: made.map(|made| tidy(made.stable)),
+        panic: made.map(|made| tidy(made.panic)),
+        panic_mode: made.is_some_and(|made| made.in_panic),
+        path: path(record.path).to_owned(),
         why: sentence(record, unit, &limits),
         limits,
     }
@@ -173,16 +175,14 @@ fn decision_status(record: &Record, unit: Metric, now: Moment) -> DecisionStatus
 
 /// The decision in one sentence, with its numbers.
 fn sentence(record: &Record, unit: Metric, limits: &[LimitStatus]) -> String {
-    let made = match &record.decision {
+    let made = match &record.made {
         Ok(made) => made,
         Err(why) => return format!("no decision ({}); the last one stands", why.as_str()),
     };
-    let why = &made.why;
-    let window = if why.by_panic_window { "panic" } else { "stable" };
-    let (load, wish) = if why.by_panic_window { (why.panic, why.wish_panic) } else { (why.stable, why.wish_stable) };
-    let (unit, load) = (metric(unit), tidy(load));
-    let mut text = format!("{unit} {load:.2} over the {window} window / target {} = {wish} pods", why.target);
-    if made.panic {
+    let (window, load) = if made.by_panic_window { ("panic", made.panic) } else { ("stable", made.stable) };
+    let (unit, wish, load) = (metric(unit), made.wish(load), tidy(load));
+    let mut text = format!("{unit} {load:.2} over the {window} window / target {} = {wish} pods", made.target);
+    if made.in_panic {
         text.push_str(", in panic");
     }
     for limit in limits {
@@ -197,18 +197,18 @@ fn sentence(record: &Record, unit: Metric, limits: &[LimitStatus]) -> String {
 
 /// Averages of load are sums of differences: what is left of nothing may lie a
 /// little below it, and is not worth a minus sign.
-fn tidy(load: f64) -> f64 {
+pub(crate) fn tidy(load: f64) -> f64 {
     if load.abs() < 0.005 { 0.0 } else { load }
 }
 
 /// The decision in a few words, for logs.
-pub(crate) fn in_a_word(record: &Record) -> &'static str {
-    let acted = record.verdict.steps.iter().last().map(|step| step.limit.as_str());
-    match (&record.decision, acted) {
+pub(crate) fn in_a_word(fresh: &Fresh<'_>) -> &'static str {
+    let acted = fresh.verdict.steps.iter().last().map(|step| step.limit.as_str());
+    match (fresh.decision, acted) {
         (Err(why), _) => why.as_str(),
         (Ok(_), Some(limit)) => limit,
         (Ok(made), None) if made.panic => "panic",
-        (Ok(_), None) if record.ordered == Some(0) => "idle",
+        (Ok(_), None) if fresh.ordered == Some(0) => "idle",
         (Ok(_), None) => "load",
     }
 }
@@ -220,7 +220,7 @@ pub(crate) fn path(path: Path) -> &'static str {
     }
 }
 
-fn metric(metric: Metric) -> &'static str {
+pub(crate) fn metric(metric: Metric) -> &'static str {
     match metric {
         Metric::Concurrency => "concurrency",
         Metric::Rps => "rps",

@@ -7,8 +7,9 @@
 //! | what is told | [`report`] |
 //! | gauges that are set when they are asked for | [`gauges`] |
 //!
-//! GET `/status` (JSON), `/metrics` (Prometheus text), `/healthz`, `/record` (a
-//! recording of the autoscaler, which lasts until its reader leaves).
+//! GET `/status` (JSON), `/why/NAME` (JSON or text), `/metrics` (Prometheus
+//! text), `/healthz`, `/record` (a recording of the autoscaler, which lasts until
+//! its reader leaves).
 
 pub(crate) mod folder;
 mod gauges;
@@ -17,14 +18,16 @@ pub(crate) mod report;
 use anyhow::Context;
 use autoscaler::Autoscaler;
 use autoscaler::record::answer::{self as recording, Body};
+use autoscaler::why::api;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use plumbing::clock;
 use plumbing::shutdown::Shutdown;
 pub(crate) use report::Source;
 use std::convert::Infallible;
@@ -152,14 +155,18 @@ async fn accept(listener: UnixListener, source: Arc<Source>, shutdown: Shutdown)
 async fn connection(stream: UnixStream, source: Arc<Source>, shutdown: &Shutdown) {
     let is_recording = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        let uri = request.uri();
-        let answer = if uri.path() == recording::PATH && request.method() == Method::GET {
-            is_recording.store(true, Ordering::Relaxed);
-            recording::answer(source.autoscaler(), uri.query().unwrap_or_default())
-        } else {
-            answer(&source, request.method(), uri.path()).map(Either::Left)
-        };
-        async move { Ok::<Response<Body>, Infallible>(answer) }
+        let source = source.clone();
+        let is_recording = &is_recording;
+        async move {
+            let uri = request.uri();
+            let answer: Response<Body> = if uri.path() == recording::PATH && request.method() == Method::GET {
+                is_recording.store(true, Ordering::Relaxed);
+                recording::answer(source.autoscaler(), uri.query().unwrap_or_default())
+            } else {
+                answer(&source, request.method(), uri).await.map(Either::Left)
+            };
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut served = pin!(
         http1::Builder::new()
@@ -193,10 +200,11 @@ async fn connection(stream: UnixStream, source: Arc<Source>, shutdown: &Shutdown
     }
 }
 
-fn answer(source: &Source, method: &Method, path: &str) -> Response<Full<Bytes>> {
-    let known = matches!(path, "/status" | "/metrics" | "/healthz" | recording::PATH);
+async fn answer(source: &Source, method: &Method, uri: &Uri) -> Response<Full<Bytes>> {
+    let path = uri.path();
+    let known = matches!(path, "/status" | "/metrics" | "/healthz" | recording::PATH) || path.starts_with(api::PREFIX);
     if !known {
-        return plain(StatusCode::NOT_FOUND, "there are /status, /metrics, /healthz and /record\n");
+        return plain(StatusCode::NOT_FOUND, "there are /status, /why/NAME, /metrics, /healthz and /record\n");
     }
     if method != Method::GET {
         let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
@@ -205,6 +213,7 @@ fn answer(source: &Source, method: &Method, path: &str) -> Response<Full<Bytes>>
     }
     match path {
         "/status" => json(StatusCode::OK, &source.instance()),
+        path if path.starts_with(api::PREFIX) => why(source, uri).await,
         "/metrics" => {
             gauges::set(&source.instance());
             text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", source.recorder().render())
@@ -214,6 +223,20 @@ fn answer(source: &Source, method: &Method, path: &str) -> Response<Full<Bytes>>
             let code = if health.ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             json(code, &health)
         }
+    }
+}
+
+/// On a thread of its own: it may take a while, and decisions are made on this one.
+async fn why(source: &Source, uri: &Uri) -> Response<Full<Bytes>> {
+    let (autoscaler, uri, now) = (source.autoscaler().clone(), uri.clone(), clock::now());
+    let asked = move || api::answer(&autoscaler, uri.path(), uri.query(), now);
+    match tokio::task::spawn_blocking(asked).await {
+        Ok(Some(answer)) => {
+            let kind = if answer.json { "application/json" } else { "text/plain; charset=utf-8" };
+            text(StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), kind, answer.body)
+        }
+        Ok(None) => plain(StatusCode::NOT_FOUND, "there is no such path\n"),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Demo(DemoFlags),
     /// Show what running instances do, and why.
     Status(StatusFlags),
+    /// Show why a service has the pods that it has, or had, and what would change it.
+    Why(WhyFlags),
     /// Write down what a running autoscaler takes in and decides.
     Record(RecordFlags),
     /// Decide on a recording once more: what was decided, why, and what differs now.
@@ -200,6 +202,22 @@ pub(crate) struct StatusFlags {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyFlags {
+    /// A service, or one revision of it
+    #[arg(value_name = "SERVICE")]
+    pub(crate) service: String,
+    /// At that time: 2026-05-04T09:30:00Z (RFC 3339), -5m (five minutes ago), or 9:30 (the last) [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) at: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Ask the `autoscaler` program with this admin port (host:port), not the running instances
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `run` | [`run`]: flags to settings ([`settings`]), then [`assemble`] |
 //! | `demo` | [`demo`] |
-//! | `status` | [`status`], over the admin socket ([`admin`]) |
+//! | `status` | [`status`], over the admin socket ([`admin`], asked by [`client`]) |
+//! | `why` | [`why`], over the same or an admin port |
 //! | `record` | [`record`]: what an autoscaler takes in and decides, as files |
 //! | `explain` | [`explain`]: the same decisions once more |
 //! | `__guard` | the pods' parent process, started by ourselves |
@@ -12,6 +13,7 @@
 mod admin;
 mod assemble;
 mod cli;
+mod client;
 mod demo;
 mod explain;
 mod record;
@@ -19,6 +21,7 @@ mod run;
 mod seats;
 mod settings;
 mod status;
+mod why;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::main(&flags),
         Command::Demo(flags) => demo::main(&flags),
         Command::Status(flags) => status::main(&flags),
+        Command::Why(flags) => why::main(&flags),
         Command::Record(flags) => record::main(&flags),
         Command::Explain(flags) => explain::main(&flags),
         Command::SampleApp => demo::sample_app::main(),

@@ -12,7 +12,6 @@ use crate::cli::RecordFlags;
 use crate::run;
 use anyhow::Context;
 use autoscaler::record::Ask;
-use client::Place;
 use files::{Counts, Files};
 use http_body_util::BodyExt;
 use plumbing::clock;
@@ -36,8 +35,8 @@ pub(crate) fn main(flags: &RecordFlags) -> ExitCode {
 async fn record(flags: &RecordFlags) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let ask = Ask { services: flags.service.clone(), file_bytes: flags.file_mib << 20 };
-    let place = Place::find(flags.admin.as_deref(), &flags.service).await?;
-    let mut lines = client::begin(&place, &ask).await?;
+    let port = client::find(flags.admin.as_deref(), &flags.service).await?;
+    let mut lines = client::begin(&port, &ask).await?;
     let folder = flags.out.clone().unwrap_or_else(by_time);
     let mut files = Files::new(&folder, usize::try_from(flags.files)?)?;
     eprintln!("zeroscale: recording into {}; Ctrl-C ends it", folder.display());

@@ -4,20 +4,27 @@
 //! the name is unknown, or an instance does not answer. With `--json` the
 //! output is an array in each case.
 
-mod client;
 mod layout;
 
 use crate::admin::folder;
 use crate::admin::report::Instance;
 use crate::cli::StatusFlags;
+use crate::client::{self, Port, Reply};
 use crate::run;
-use client::Reply;
+use http::StatusCode;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// An instance that takes longer hangs.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 pub(crate) fn main(flags: &StatusFlags) -> ExitCode {
-    let asked = folder::sockets().and_then(|sockets| run::on_runtime(async { Ok(client::ask_all(sockets).await) }));
+    let asked = folder::sockets().and_then(|sockets| {
+        let ports = sockets.into_iter().map(Port::Socket).collect();
+        run::on_runtime(async { Ok(client::ask_all(ports, "/status", ANSWER_LIMIT).await) })
+    });
     let (running, mut faults) = match asked {
         Ok(replies) => sort(replies),
         Err(error) => (Vec::new(), vec![format!("{error:#}")]),
@@ -41,10 +48,11 @@ pub(crate) fn main(flags: &StatusFlags) -> ExitCode {
 /// The instances that run, each with its socket; those that do not answer are
 /// passed over.
 pub(crate) async fn running(sockets: Vec<PathBuf>) -> Vec<(PathBuf, Instance)> {
-    let replies = client::ask_all(sockets.clone()).await;
+    let ports = sockets.iter().cloned().map(Port::Socket).collect();
+    let replies = client::ask_all(ports, "/status", ANSWER_LIMIT).await;
     let answered = sockets.into_iter().zip(replies).filter_map(|(socket, reply)| match reply {
-        Reply::Instance(instance) => Some((socket, *instance)),
-        Reply::Gone | Reply::Fault(_) => None,
+        Reply::Answer(StatusCode::OK, body) => Some((socket, serde_json::from_slice(&body).ok()?)),
+        Reply::Answer(..) | Reply::Gone | Reply::Fault(_) => None,
     });
     answered.collect()
 }
@@ -60,7 +68,11 @@ fn sort(replies: Vec<Reply>) -> (Vec<Instance>, Vec<String>) {
     let (mut running, mut faults) = (Vec::new(), Vec::new());
     for reply in replies {
         match reply {
-            Reply::Instance(instance) => running.push(*instance),
+            Reply::Answer(StatusCode::OK, body) => match serde_json::from_slice(&body) {
+                Ok(instance) => running.push(instance),
+                Err(error) => faults.push(format!("an answer that is no status of ours: {error}")),
+            },
+            Reply::Answer(code, _) => faults.push(format!("an instance answers {code}")),
             Reply::Gone => {}
             Reply::Fault(words) => faults.push(words),
         }
@@ -108,8 +120,9 @@ mod tests {
 
     #[test]
     fn instances_that_are_gone_are_no_fault() {
-        let (running, faults) =
-            sort(vec![Reply::Gone, Reply::Instance(Box::new(layout::sample())), Reply::Fault("hangs".to_owned())]);
+        let good = serde_json::to_vec(&layout::sample()).unwrap().into();
+        let replies = [Reply::Gone, Reply::Answer(StatusCode::OK, good), Reply::Fault("hangs".to_owned())];
+        let (running, faults) = sort(replies.into());
         assert_eq!((running.len(), faults), (1, vec!["hangs".to_owned()]));
     }
 }

@@ -3,31 +3,10 @@
 mod support;
 
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
-use std::process::Child;
-use support::{PROGRAM, World, finish, get, signal};
-
-/// `zeroscale run` of the sample app, and where it listens.
-struct Running {
-    child: Child,
-    address: String,
-    socket: PathBuf,
-}
-
-fn run(world: &World, name: &str) -> Running {
-    let arguments = ["run", "--listen", "127.0.0.1:0", "--name", name, "--", PROGRAM, "__sample-app"];
-    let mut child = world.command(&arguments).spawn().unwrap();
-    let mut line = String::new();
-    // The reader may hold bytes back only if there were more lines; there are none.
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("zeroscale: listening on http://").unwrap_or_else(|| panic!("{line:?}"));
-    let (address, socket) = (address.to_owned(), world.sockets().join(format!("{}.sock", child.id())));
-    Running { child, address, socket }
-}
+use support::{World, finish, get, run, signal};
 
 fn status(world: &World, arguments: &[&str]) -> (Option<i32>, String, String) {
     let arguments: Vec<&str> = ["status"].into_iter().chain(arguments.iter().copied()).collect();

@@ -177,7 +177,7 @@ impl Replay {
             }
             Got::Due => decider.take(&Input::Due, now),
         };
-        let made = taken.decided().and_then(|order| Some(Decided::of(decider.history.newest_first().next()?, order)));
+        let made = taken.decided().map(Decided::of);
         if recorded.is_none() && made.is_none() {
             return Ok(Told::Nothing);
         }

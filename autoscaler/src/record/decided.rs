@@ -2,10 +2,11 @@
 //! written down; and where two of them differ.
 
 use super::number::Number;
-use crate::history::Record;
+use crate::decider::Evaluated;
+use policy::judge::Judged;
 use policy::limit::Steps;
 use policy::scale::Decision;
-use policy::world::{Order, Path};
+use policy::world::Path;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -85,8 +86,8 @@ pub struct Difference {
 }
 
 impl Decided {
-    pub(crate) fn of(record: &Record, order: Option<&Order>) -> Decided {
-        let Record { decision, verdict, ordered, .. } = record;
+    pub(crate) fn of(evaluated: &Evaluated) -> Decided {
+        let Evaluated { judged: Judged { decision, verdict }, ordered, order } = evaluated;
         Decided {
             wish: decision.as_ref().ok().map(Wish::of),
             undecided: decision.as_ref().err().map(|why| why.as_str().to_owned()),
@@ -96,7 +97,7 @@ impl Decided {
             direct: verdict.path == Path::Direct,
             activators: verdict.activators,
             changed: verdict.changed,
-            go_first: order.map(|order| order.go_first.clone()).unwrap_or_default(),
+            go_first: order.as_ref().map(|order| order.go_first.clone()).unwrap_or_default(),
         }
     }
 

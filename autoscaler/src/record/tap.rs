@@ -90,8 +90,7 @@ impl Tap {
         let got = (!of_it.is_empty()).then(|| Got::of(input, decider));
         let taken = decider.take(input, now);
         if let Some(got) = got {
-            let decided =
-                taken.decided().and_then(|order| Some(Decided::of(decider.history.newest_first().next()?, order)));
+            let decided = taken.decided().map(Decided::of);
             let mut line = Line::Input(Heard { n: 0, now: now.unix_nanos(), got, decided }.into());
             of_it.into_iter().for_each(|recorder| recorder.hear(&decider.id, &mut line));
         }

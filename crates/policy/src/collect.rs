@@ -155,6 +155,15 @@ impl Collection {
         Load::Average { stable: pair.stable.average(now), panic: pair.panic.average(now) }
     }
 
+    /// The stable and the panic window of `metric`.
+    pub fn windows_of(&self, metric: Metric) -> (&Window, &Window) {
+        let pair = match metric {
+            Metric::Concurrency => &self.concurrency,
+            Metric::Rps => &self.rps,
+        };
+        (&pair.stable, &pair.panic)
+    }
+
     /// Requests in progress and arrivals as recorded in one second (whole ones
     /// since 1970); `None` when nothing was, or it is past.
     pub fn second(&self, index: i64) -> Option<(f64, f64)> {

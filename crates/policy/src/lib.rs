@@ -21,7 +21,7 @@
 //! | stats for another replica | [`forward`] |
 //! | reports that do not come, pods without work | [`reporters`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
-//! | how many pods | [`scale`], [`decider`], [`zero`], [`active`] |
+//! | how many pods | [`scale`], [`decider`], [`zero`], [`active`], all of it: [`judge`] |
 //! | load, queues and noise told apart | [`overload`], [`steady`] |
 //! | what is kept over a restart | [`saved`] |
 //! | what acted on that number, for people | [`limit`] |
@@ -39,7 +39,9 @@ pub mod drain;
 pub mod duration;
 pub mod eject;
 pub mod endpoints;
+pub mod forecast;
 pub mod forward;
+pub mod judge;
 pub mod limit;
 pub mod list;
 mod md5;

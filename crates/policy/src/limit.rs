@@ -48,6 +48,35 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
+    /// All of them.
+    pub const ALL: [LimitKind; 20] = [
+        LimitKind::RateUp,
+        LimitKind::RateDown,
+        LimitKind::ActivationScale,
+        LimitKind::StartingPods,
+        LimitKind::PanicFloor,
+        LimitKind::AfterPanic,
+        LimitKind::Steady,
+        LimitKind::DelayWindow,
+        LimitKind::Override,
+        LimitKind::InitialScale,
+        LimitKind::MinScale,
+        LimitKind::MaxScale,
+        LimitKind::ScaleToZeroOff,
+        LimitKind::Starting,
+        LimitKind::StartTimedOut,
+        LimitKind::StableWindow,
+        LimitKind::MarkedIdle,
+        LimitKind::ActivatorMissing,
+        LimitKind::Retention,
+        LimitKind::Grace,
+    ];
+
+    /// From its word.
+    pub fn parse(word: &str) -> Option<LimitKind> {
+        LimitKind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// The word for it in `why`, in logs and in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -192,6 +221,14 @@ mod tests {
         let kinds: Vec<_> = steps.iter().map(|step| step.limit).collect();
         assert_eq!(kinds, [LimitKind::RateUp, LimitKind::Grace]);
         assert!(!steps.contains(LimitKind::MaxScale));
+    }
+
+    #[test]
+    fn each_word_is_one_limit() {
+        for kind in LimitKind::ALL {
+            assert_eq!(LimitKind::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(LimitKind::parse("none"), None);
     }
 
     #[test]

@@ -69,6 +69,12 @@ pub enum Undecided {
 }
 
 impl Undecided {
+    /// From its word.
+    pub fn parse(word: &str) -> Option<Undecided> {
+        let all = [Undecided::NoData, Undecided::NotCollecting, Undecided::PodsUnknown, Undecided::NotFinite];
+        all.into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// The word for it in `why`, in logs and in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

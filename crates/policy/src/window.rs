@@ -145,6 +145,13 @@ impl Window {
         (self.granularity == 1 && within).then(|| self.buckets[self.slot(index)])
     }
 
+    /// What was recorded in each second of the window up to `now`, the oldest
+    /// first; `None` where nothing is known.
+    pub fn seconds(&self, now: Moment) -> Vec<Option<f64>> {
+        let newest = self.index(now);
+        (newest - as_index(self.length) + 1..=newest).map(|index| self.second(index)).collect()
+    }
+
     /// True when nothing was recorded for longer than the window.
     pub fn is_empty(&self, now: Moment) -> bool {
         match self.last {

@@ -103,12 +103,12 @@ impl Source {
         }
     }
 
-    pub(super) fn autoscaler(&self) -> &Autoscaler {
-        &self.autoscaler
-    }
-
     pub(super) fn recorder(&self) -> &PrometheusHandle {
         &self.recorder
+    }
+
+    pub(super) fn autoscaler(&self) -> &Autoscaler {
+        &self.autoscaler
     }
 
     /// Everything, now.

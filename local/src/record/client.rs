@@ -1,6 +1,7 @@
 //! The connection to the autoscaler that is recorded.
 
 use crate::admin::folder;
+use crate::client::Port;
 use crate::status;
 use anyhow::{Context, bail};
 use autoscaler::record::Ask;
@@ -12,7 +13,7 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -22,49 +23,39 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes of a refusal.
 const REFUSAL_BYTES_MAX: usize = 4096;
 
-/// Where it is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Socket(PathBuf),
-    /// `HOST:PORT`.
-    Address(String),
-}
-
-impl Place {
-    /// As given, or the one instance that runs here; of several the one that
-    /// has a service of that name.
-    pub(super) async fn find(given: Option<&str>, services: &[String]) -> anyhow::Result<Place> {
-        if let Some(given) = given {
-            return Ok(Place::of(given));
-        }
-        let sockets = folder::sockets()?;
-        let mut running = status::running(sockets).await;
-        if running.len() > 1 && !services.is_empty() {
-            running.retain(|(_, instance)| services.iter().any(|name| status::has(instance, name)));
-        }
-        match running.as_slice() {
-            [] => bail!("no instance is running"),
-            [(socket, _)] => Ok(Place::Socket(socket.clone())),
-            several => {
-                let sockets: Vec<_> = several.iter().map(|(socket, _)| socket.display().to_string()).collect();
-                bail!("several instances run; name one by --admin: {}", sockets.join(", "))
-            }
+/// As given, or the one instance that runs here; of several the one that
+/// has a service of that name.
+pub(super) async fn find(given: Option<&str>, services: &[String]) -> anyhow::Result<Port> {
+    if let Some(given) = given {
+        return Ok(of(given));
+    }
+    let sockets = folder::sockets()?;
+    let mut running = status::running(sockets).await;
+    if running.len() > 1 && !services.is_empty() {
+        running.retain(|(_, instance)| services.iter().any(|name| status::has(instance, name)));
+    }
+    match running.as_slice() {
+        [] => bail!("no instance is running"),
+        [(socket, _)] => Ok(Port::Socket(socket.clone())),
+        several => {
+            let sockets: Vec<_> = several.iter().map(|(socket, _)| socket.display().to_string()).collect();
+            bail!("several instances run; name one by --admin: {}", sockets.join(", "))
         }
     }
+}
 
-    fn of(text: &str) -> Place {
-        match text.contains('/') || !text.contains(':') {
-            true => Place::Socket(text.into()),
-            false => Place::Address(text.to_owned()),
-        }
+fn of(text: &str) -> Port {
+    match text.contains('/') || !text.contains(':') {
+        true => Port::Socket(text.into()),
+        false => Port::Address(text.to_owned()),
     }
 }
 
 /// Begins; what comes is the body.
-pub(super) async fn begin(place: &Place, ask: &Ask) -> anyhow::Result<Incoming> {
-    match place {
-        Place::Socket(path) => within(path.display().to_string(), over_socket(path, ask)).await,
-        Place::Address(address) => within(address.clone(), over_tcp(address, ask)).await,
+pub(super) async fn begin(port: &Port, ask: &Ask) -> anyhow::Result<Incoming> {
+    match port {
+        Port::Socket(path) => within(path.display().to_string(), over_socket(path, ask)).await,
+        Port::Address(address) => within(address.clone(), over_tcp(address, ask)).await,
     }
 }
 
@@ -104,12 +95,12 @@ mod tests {
 
     #[test]
     fn an_address_has_a_port_and_everything_else_is_a_path() {
-        let address = |text: &str| Place::Address(text.to_owned());
+        let address = |text: &str| Port::Address(text.to_owned());
         for text in ["10.0.0.1:9090", "autoscaler:9090", "[::1]:9090"] {
-            assert_eq!(Place::of(text), address(text));
+            assert_eq!(of(text), address(text));
         }
         for text in ["/run/user/0/zeroscale/1.sock", "1.sock", "./a:b"] {
-            assert_eq!(Place::of(text), Place::Socket(text.into()));
+            assert_eq!(of(text), Port::Socket(text.into()));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! its environment by which all its processes are found.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -53,6 +53,25 @@ impl World {
     pub fn assert_no_process(&self) {
         until("all processes are gone", || self.processes().is_empty());
     }
+}
+
+/// `zeroscale run` of the sample app, and where it listens.
+pub struct Running {
+    pub child: Child,
+    pub address: String,
+    pub socket: PathBuf,
+}
+
+/// Starts one.
+pub fn run(world: &World, name: &str) -> Running {
+    let arguments = ["run", "--listen", "127.0.0.1:0", "--name", name, "--", PROGRAM, "__sample-app"];
+    let mut child = world.command(&arguments).spawn().unwrap();
+    let mut line = String::new();
+    // The reader may hold bytes back only if there were more lines; there are none.
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("zeroscale: listening on http://").unwrap_or_else(|| panic!("{line:?}"));
+    let (address, socket) = (address.to_owned(), world.sockets().join(format!("{}.sock", child.id())));
+    Running { child, address, socket }
 }
 
 /// Waits for a claim to be true.

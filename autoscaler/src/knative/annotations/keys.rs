@@ -26,6 +26,9 @@ macro_rules! keys {
             name: concat!("autoscaling.knative.dev/", $name),
             old: keys!(@old $($old)?),
         };)*
+
+        /// All of them, but for [`PROGRESS_DEADLINE`].
+        pub const ALL: &[Key] = &[$($constant),*];
     };
     (@old) => { None };
     (@old $old:literal) => { Some(concat!("autoscaling.knative.dev/", $old)) };
@@ -70,6 +73,19 @@ pub const PROGRESS_DEADLINE: Key = Key { name: "serving.knative.dev/progress-dea
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_is_documented() {
+        let text = include_str!("../../../../docs/autoscaler.md");
+        for key in ALL {
+            let name = key.name.rsplit('/').next().unwrap();
+            assert!(text.contains(&format!("`{name}`")), "{name} is not in docs/autoscaler.md");
+        }
+        assert!(text.contains(&format!("`{}`", PROGRESS_DEADLINE.name)));
+        // Which have no older spelling is told there.
+        let without: Vec<&str> = ALL.iter().filter(|key| key.old.is_none()).map(|key| &key.name[24..]).collect();
+        assert_eq!(without, ["class", "metric", "activation-scale", "target", "window"]);
+    }
 
     #[test]
     fn the_newer_spelling_counts_whatever_its_value() {

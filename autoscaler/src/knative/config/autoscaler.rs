@@ -196,6 +196,18 @@ mod tests {
     }
 
     #[test]
+    fn each_key_is_documented() {
+        let (_, parsed) = include_str!("autoscaler.rs").split_once("pub fn parse").unwrap();
+        let (parsed, _) = parsed.split_once("let whole").unwrap();
+        let keys: Vec<&str> = parsed.split('"').skip(1).step_by(2).collect();
+        let text = include_str!("../../../../docs/autoscaler.md");
+        for key in &keys {
+            assert!(text.contains(&format!("| `{key}` | ")), "{key} is not in docs/autoscaler.md");
+        }
+        assert_eq!(keys.len(), 20);
+    }
+
+    #[test]
     fn what_does_not_read_is_told_before_what_is_not_allowed() {
         let fault = parse(&[("min-scale", "-1"), ("stable-window", "60")], Compat::Better).unwrap_err();
         let text = "failed to parse data: failed to parse \"stable-window\": time: missing unit in duration \"60\"";

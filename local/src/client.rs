@@ -1,55 +1,81 @@
-//! One GET over a Unix socket, with a limit on time and size.
+//! One GET of an admin port, with a limit on time and size.
 
-use crate::admin::report::Instance;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use bytes::Bytes;
-use http::Request;
 use http::header::HOST;
+use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use std::fmt;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
-/// An instance that takes longer hangs.
-const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// Far more than the status of all pods there can be.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// What came of asking one socket.
+/// Whom to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// An instance of ours, over its admin socket.
+    Socket(PathBuf),
+    /// A program with an admin port: host and port.
+    Address(String),
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Port::Socket(path) => path.display().fmt(f),
+            Port::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// What came of asking one.
 #[derive(Debug)]
-pub(super) enum Reply {
-    Instance(Box<Instance>),
+pub(crate) enum Reply {
+    Answer(StatusCode, Bytes),
     /// Nobody listens there any more.
     Gone,
     Fault(String),
 }
 
-/// Asks all at once; in the order of the sockets.
-pub(super) async fn ask_all(sockets: Vec<PathBuf>) -> Vec<Reply> {
+/// Asks all at once; in the order of the ports. One that takes longer than
+/// `limit` hangs.
+pub(crate) async fn ask_all(ports: Vec<Port>, path: &str, limit: Duration) -> Vec<Reply> {
     let mut asking = JoinSet::new();
-    for (place, socket) in sockets.into_iter().enumerate() {
-        asking.spawn(async move { (place, ask(&socket).await) });
+    for (place, port) in ports.into_iter().enumerate() {
+        let path = path.to_owned();
+        asking.spawn(async move { (place, ask(&port, &path, limit).await) });
     }
     let mut replies = asking.join_all().await;
     replies.sort_by_key(|(place, _)| *place);
     replies.into_iter().map(|(_, reply)| reply).collect()
 }
 
-async fn ask(socket: &Path) -> Reply {
-    match tokio::time::timeout(ANSWER_LIMIT, get(socket)).await {
-        Ok(Ok(Some(instance))) => Reply::Instance(Box::new(instance)),
+async fn ask(port: &Port, path: &str, limit: Duration) -> Reply {
+    match tokio::time::timeout(limit, get(port, path)).await {
+        Ok(Ok(Some((code, body)))) => Reply::Answer(code, body),
         Ok(Ok(None)) => Reply::Gone,
-        Ok(Err(error)) => Reply::Fault(format!("{}: {error:#}", socket.display())),
-        Err(_) => Reply::Fault(format!("{}: no answer within {ANSWER_LIMIT:?}", socket.display())),
+        Ok(Err(error)) => Reply::Fault(format!("{port}: {error:#}")),
+        Err(_) => Reply::Fault(format!("{port}: no answer within {limit:?}")),
     }
 }
 
-/// `None` when nobody listens; what is left of it goes.
-async fn get(socket: &Path) -> anyhow::Result<Option<Instance>> {
+/// `None` when nobody listens on a socket; what is left of it goes.
+async fn get(port: &Port, path: &str) -> anyhow::Result<Option<(StatusCode, Bytes)>> {
+    let socket = match port {
+        Port::Address(address) => {
+            let stream = TcpStream::connect(address).await.context("cannot be reached")?;
+            return exchange(stream, address, path).await.map(Some);
+        }
+        Port::Socket(socket) => socket,
+    };
     let stream = match UnixStream::connect(socket).await {
         Ok(stream) => stream,
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -60,26 +86,33 @@ async fn get(socket: &Path) -> anyhow::Result<Option<Instance>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
+    exchange(stream, "zeroscale", path).await.map(Some)
+}
+
+async fn exchange<S>(stream: S, host: &str, path: &str) -> anyhow::Result<(StatusCode, Bytes)>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let (mut client, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
     // Its errors come to the request.
     tokio::spawn(connection);
-    let request = Request::get("/status").header(HOST, "zeroscale").body(Empty::new())?;
+    let request = Request::get(path).header(HOST, host).body(Empty::new())?;
     let answer = client.send_request(request).await?;
-    if !answer.status().is_success() {
-        bail!("answers {}", answer.status());
-    }
+    let code = answer.status();
     let body = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
-    let instance = serde_json::from_slice(&body.to_bytes()).context("an answer that is no status of ours")?;
-    Ok(Some(instance))
+    Ok((code, body.to_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+    use std::path::Path;
+
+    const LIMIT: Duration = Duration::from_secs(2);
 
     fn ask_one(socket: &Path) -> Reply {
-        let asked = async { Ok(ask_all(vec![socket.to_owned()]).await) };
+        let asked = async { Ok(ask_all(vec![Port::Socket(socket.to_owned())], "/status", LIMIT).await) };
         crate::run::on_runtime(asked).unwrap().remove(0)
     }
 
