@@ -4,7 +4,6 @@ use crate::Config;
 use crate::collect::Target;
 use crate::collect::durations::Durations;
 use crate::history::{History, Record};
-use crate::metrics::Metrics;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
 use policy::collect::{Collection, Dropped, Load, Silence};
@@ -18,7 +17,6 @@ use policy::revision::{Metric, RevisionId};
 use policy::saved::{Saved, SavedLoad, Use};
 use policy::scale::{self, Memory, Observed, Ready};
 use policy::scrape::Outcome;
-use policy::scrape::pushers::Pushers;
 use policy::stat::Stat;
 use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
 use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
@@ -37,13 +35,14 @@ const ASKED: Duration = Duration::from_secs(3);
 const SECONDS_BACK_MAX: i64 = 10;
 
 pub(crate) struct Decider {
+    /// No two have the same, of those that are and were.
+    pub(crate) serial: u64,
     pub(crate) view: Arc<RevisionView>,
     id: RevisionId,
     compat: Compat,
     collection: Collection,
     /// What silence means where pods are asked.
     silence: Silence,
-    pushers: Pushers,
     /// Whoever reports by itself, in case it falls silent.
     reporters: Reporters,
     /// The second for which the pods that do not push were asked last.
@@ -65,18 +64,18 @@ pub(crate) struct Decider {
     pub(crate) history: History,
     /// Stats that were dropped because their numbers made no sense.
     pub(crate) dropped_stats: u64,
-    metrics: Metrics,
+    /// Decisions made; the history may not go back so far.
+    pub(crate) decisions: u64,
 }
 
 impl Decider {
     pub(crate) fn new(id: RevisionId, view: Arc<RevisionView>, config: &Config, now: Moment) -> Decider {
         let spec = &view.spec;
         let ready = ready(&view);
-        let metrics = Metrics::new(&id);
         Decider {
+            serial: 0,
             collection: Collection::new(&spec.windows, silence(&view, config.silence), config.compat),
             silence: config.silence,
-            pushers: Pushers::default(),
             reporters: Reporters::default(),
             asked_for: None,
             durations: Durations::default(),
@@ -95,7 +94,7 @@ impl Decider {
             path: Path::Activator,
             history: History::default(),
             dropped_stats: 0,
-            metrics,
+            decisions: 0,
             view,
             id,
         }
@@ -119,16 +118,20 @@ impl Decider {
     }
 
     /// What the next autoscaler should know of the revision.
-    pub(crate) fn save(&self, now: Moment) -> Saved {
+    pub(crate) fn save(&mut self, now: Moment) -> Saved {
         Saved {
             at: now,
-            load: SavedLoad::of(&self.collection, self.view.spec.windows.stable, now),
+            load: SavedLoad::of(&mut self.collection, self.view.spec.windows.stable, now),
             memory: self.memory.save(),
             status: self.status,
             activity: *self.zero.activity(),
             ordered: self.ordered,
             path: self.path,
         }
+    }
+
+    pub(crate) fn id(&self) -> &RevisionId {
+        &self.id
     }
 
     pub(crate) fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
@@ -141,29 +144,34 @@ impl Decider {
         }
         if view.pods != self.view.pods {
             let there: HashSet<&str> = view.pods.iter().map(|pod| &*pod.name).collect();
-            let names = self.view.pods.iter().map(|pod| &pod.name);
-            self.reporters.forget(names.filter(|name| !there.contains(&***name)).cloned());
-            self.pushers.retain(now, |name| there.contains(name));
+            self.reporters.follow(&self.view.pods, &there, now);
         }
         self.collection.set_silence(silence(view, self.silence));
         self.view = view.clone();
     }
 
-    /// Takes in what a pod or an activator has sent.
-    pub(crate) fn record(&mut self, at: Moment, stat: &Stat, urgent: bool, now: Moment) {
-        let pushes = self.pushers.push(&stat.pod_name, now);
-        if pushes || self.pushers.know(&stat.pod_name) || self.view.pods.iter().any(|pod| pod.name == stat.pod_name) {
-            self.pushers.note(&stat.pod_name, now);
-            // Its first, for a second in which it was asked: counted already.
-            if !pushes && self.asked_for == Some(at.truncated_to_second()) {
-                return;
-            }
+    /// Takes in what a pod or an activator has sent. `guess` is a place among
+    /// the reporters to look at first; returns the one for next time.
+    pub(crate) fn record(
+        &mut self,
+        at: Moment,
+        stat: &Stat,
+        urgent: bool,
+        guess: Option<u32>,
+        now: Moment,
+    ) -> Option<u32> {
+        let is_pod = || self.view.pods.iter().any(|pod| pod.name == stat.pod_name);
+        let heard = self.reporters.hear(&stat.pod_name, guess, now, is_pod);
+        // Its first, for a second in which it was asked: counted already.
+        if heard.begins && self.asked_for == Some(at.truncated_to_second()) {
+            return heard.place();
         }
         let recorded = match self.compat {
             Compat::Strict => self.collection.record(at, stat),
-            Compat::Better => self.reporters.record(at, stat, urgent, &mut self.collection),
+            Compat::Better => self.reporters.record(heard, at, stat, urgent, &mut self.collection),
         };
         self.note(recorded);
+        heard.place()
     }
 
     fn note(&mut self, recorded: Result<(), Dropped>) {
@@ -179,6 +187,11 @@ impl Decider {
         Some((made.why.stable, made.why.panic))
     }
 
+    /// Ready pods, as decided on last.
+    pub(crate) fn ready_then(&self) -> Option<u32> {
+        self.history.newest_first().find_map(|record| record.decision.as_ref().ok()).map(|made| made.why.ready)
+    }
+
     pub(crate) fn is_in_panic(&self) -> bool {
         self.memory.panic_since().is_some()
     }
@@ -189,7 +202,7 @@ impl Decider {
             return None;
         }
         let asked = |(_, pod): &(usize, &policy::world::Pod)| {
-            pod.phase == PodPhase::Ready && !self.pushers.push(&pod.name, now)
+            pod.phase == PodPhase::Ready && !self.reporters.push(&pod.name, now)
         };
         let pods: Vec<usize> = self.view.pods.iter().enumerate().filter(asked).map(|(place, _)| place).collect();
         (!pods.is_empty()).then(|| Target { revision: self.id.clone(), view: self.view.clone(), pods })
@@ -197,7 +210,7 @@ impl Decider {
 
     /// Whether a pod sends its stats itself.
     pub(crate) fn is_pushed_by(&self, pod: &str, now: Moment) -> bool {
-        self.pushers.push(pod, now)
+        self.reporters.push(pod, now)
     }
 
     /// Takes in what its pods answered.
@@ -234,6 +247,7 @@ impl Decider {
             }
         };
         self.collection.release(now);
+        self.overload.release(now);
         let floor = self.schedules.iter_mut().filter_map(|schedule| schedule.floor(now)).max();
         let load = match self.collection.load(spec.scale.metric, now) {
             // There is nobody who could report; that is no reason to stay cold.
@@ -252,7 +266,7 @@ impl Decider {
             self.requested = Some(verdict.want);
         }
         self.path = verdict.path;
-        self.metrics.note(decision.as_ref().ok(), &verdict);
+        self.decisions += 1;
         let record = Record { at: now, last: now, times: 1, decision, verdict, ordered: self.ordered };
         let reason = status::in_a_word(&record);
         if self.history.add(record) {
@@ -303,7 +317,6 @@ impl Decider {
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Decider>()
             + self.collection.heap_bytes()
-            + self.pushers.heap_bytes()
             + self.reporters.heap_bytes()
             + self.overload.heap_bytes()
             + self.memory.heap_bytes()

@@ -33,6 +33,7 @@ use collect::Target;
 use decider::Decider;
 use deciders::Deciders;
 use forward::Owners;
+use ingest::rows::Row;
 use pace::Pace;
 pub use pace::Tick;
 use parking_lot::Mutex;
@@ -52,7 +53,7 @@ use status::RevisionStatus;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// Decisions come so long after the beginning of a second where all report as
 /// it begins.
@@ -115,12 +116,20 @@ pub struct Autoscaler {
     owners: Option<watch::Receiver<Arc<Owners>>>,
     /// What an earlier one knew of revisions that were not seen yet.
     saved: Arc<Mutex<BTreeMap<RevisionId, Saved>>>,
+    some_are_due: Arc<Notify>,
 }
 
 impl Autoscaler {
     /// Without revisions; [`run`] feeds it.
     pub fn new(config: Config) -> Autoscaler {
-        Autoscaler { config, deciders: Arc::default(), pace: Arc::default(), owners: None, saved: Arc::default() }
+        Autoscaler {
+            config,
+            deciders: Arc::default(),
+            pace: Arc::default(),
+            owners: None,
+            saved: Arc::default(),
+            some_are_due: Arc::default(),
+        }
     }
 
     /// One of several replicas: decides on the revisions of its own buckets.
@@ -142,8 +151,8 @@ impl Autoscaler {
     pub fn save(&self, now: Moment) -> BTreeMap<RevisionId, Saved> {
         let mut all = self.saved.lock().clone();
         all.retain(|_, saved| now.since(saved.at) <= saved::AGE_MAX);
-        let deciders = self.deciders.lock();
-        all.extend(deciders.sorted().into_iter().map(|(id, decider)| (id.clone(), decider.save(now))));
+        let mut deciders = self.deciders.lock();
+        all.extend(deciders.iter_mut().map(|decider| (decider.id().clone(), decider.save(now))));
         all
     }
 
@@ -156,9 +165,22 @@ impl Autoscaler {
     /// The reference's metrics of all revisions, as text for Prometheus: long
     /// where there are many, so it is made on a thread that may be held up.
     pub fn exposition(&self) -> String {
+        exposition::text(&self.rows())
+    }
+
+    /// Our own metrics of all revisions, likewise.
+    pub fn own_exposition(&self) -> String {
+        exposition::own(&self.rows())
+    }
+
+    fn rows(&self) -> Vec<exposition::Row> {
         let row = |(id, decider): (&RevisionId, &Decider)| exposition::Row::of(id, decider);
-        let rows: Vec<_> = self.deciders.lock().sorted().into_iter().map(row).collect();
-        exposition::text(&rows)
+        self.deciders.lock().sorted().into_iter().map(row).collect()
+    }
+
+    /// Decisions made so far.
+    pub fn decisions(&self) -> u64 {
+        self.deciders.lock().decisions()
     }
 
     /// The last round of decisions over all revisions.
@@ -224,8 +246,23 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            decider.record(batch.at, stat, batch.poke, now);
+            decider.record(batch.at, stat, batch.poke, None, now);
             if decider.is_poked_by(stat.average_concurrency, batch.poke) {
+                orders.extend(decider.evaluate(now));
+            }
+        }
+        orders
+    }
+
+    /// The same of stats that a stream sends each second in the same places; it
+    /// remembers there where they belong.
+    fn ingest_rows(&self, at: Moment, rows: &mut [Row], now: Moment) -> Vec<Order> {
+        let mut deciders = self.deciders.lock();
+        let mut orders = Vec::new();
+        for row in rows {
+            let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
+            row.reporter = decider.record(at, &row.stat, false, row.reporter, now);
+            if decider.is_poked_by(row.stat.average_concurrency, false) {
                 orders.extend(decider.evaluate(now));
             }
         }
@@ -243,9 +280,16 @@ impl Autoscaler {
         self.deciders.lock().are_due()
     }
 
-    /// An order found no room: its revision is decided on again when there is.
-    fn again(&self, revision: &RevisionId) {
-        self.deciders.lock().again(revision);
+    /// Gives orders that cannot wait. Where one finds no room, its revision is
+    /// decided on again when there is.
+    fn give(&self, orders: Vec<Order>, to: &mpsc::Sender<Order>) {
+        for order in orders {
+            if let Err(error) = to.try_send(order) {
+                let (mpsc::error::TrySendError::Full(order) | mpsc::error::TrySendError::Closed(order)) = error;
+                self.deciders.lock().again(&order.revision);
+                self.some_are_due.notify_one();
+            }
+        }
     }
 
     /// Decides on the next ones that are due, `most` of them.
@@ -292,13 +336,9 @@ pub async fn run(autoscaler: Autoscaler, links: Links, shutdown: Shutdown) {
             }
             batch = stats.next() => {
                 let Some(batch) = batch else { return };
-                for order in autoscaler.ingest(&batch, clock::now()) {
-                    if let Err(error) = orders.try_send(order) {
-                        let (mpsc::error::TrySendError::Full(order) | mpsc::error::TrySendError::Closed(order)) = error;
-                        autoscaler.again(&order.revision);
-                    }
-                }
+                autoscaler.give(autoscaler.ingest(&batch, clock::now()), &orders);
             }
+            () = autoscaler.some_are_due.notified() => {}
             _ = ticks.tick() => autoscaler.tick(),
             // While the platform takes no orders there is no use in deciding;
             // stats are taken in all the same.

@@ -166,7 +166,7 @@ fn answer(source: &Source, method: &Method, path: &str) -> Response<Full<Bytes>>
         "/status" => json(StatusCode::OK, &source.instance()),
         "/metrics" => {
             gauges::set(&source.instance());
-            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", source.recorder().render())
+            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", source.metrics())
         }
         _ => {
             let health = source.health();

@@ -16,6 +16,9 @@ const ABSURD: f64 = 1e9;
 /// before it has counted it.
 const LOWEST_COUNT: f64 = -1.0;
 
+/// So many reports may wait to be put into the windows.
+const OPEN_MAX: usize = 64;
+
 /// Load as the scale decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
@@ -72,10 +75,20 @@ impl Dropped {
 /// each over the stable and over the panic window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
+    open: Open,
     concurrency: Pair,
     rps: Pair,
     silence: Silence,
     compat: Compat,
+}
+
+/// What has come of one second, in turn. It goes into the windows at once for
+/// all of it: they lie far apart in memory, and many reports come of a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Open {
+    second: i64,
+    /// Concurrency and rate.
+    values: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +101,8 @@ impl Collection {
     /// Empty windows. How seconds are weighed stays as it is now, whatever
     /// [`Collection::resize`] says later.
     pub fn new(spec: &WindowSpec, silence: Silence, compat: Compat) -> Collection {
-        Collection { concurrency: Pair::new(spec), rps: Pair::new(spec), silence, compat }
+        let open = Open::default();
+        Collection { open, concurrency: Pair::new(spec), rps: Pair::new(spec), silence, compat }
     }
 
     /// Takes in what one reporter saw in the second that ended `at`.
@@ -112,12 +126,27 @@ impl Collection {
 
     /// Adds to what was recorded in the second of `at`.
     pub(crate) fn add(&mut self, at: Moment, concurrency: f64, rps: f64) {
-        self.concurrency.record(at, concurrency);
-        self.rps.record(at, rps);
+        let second = at.unix_seconds();
+        if self.open.second != second || self.open.values.len() >= OPEN_MAX {
+            self.settle();
+            self.open.second = second;
+        }
+        self.open.values.push((concurrency, rps));
+    }
+
+    /// Puts into the windows what has come.
+    fn settle(&mut self) {
+        let Open { second, values } = &mut self.open;
+        if !values.is_empty() {
+            self.concurrency.record_all(*second, values.iter().map(|both| both.0));
+            self.rps.record_all(*second, values.iter().map(|both| both.1));
+            values.clear();
+        }
     }
 
     /// Averages of `metric` at `now`; never [`Load::NotCollecting`].
-    pub fn load(&self, metric: Metric, now: Moment) -> Load {
+    pub fn load(&mut self, metric: Metric, now: Moment) -> Load {
+        self.settle();
         let pair = match metric {
             Metric::Concurrency => &self.concurrency,
             Metric::Rps => &self.rps,
@@ -130,12 +159,14 @@ impl Collection {
 
     /// Requests in progress and arrivals as recorded in one second (whole ones
     /// since 1970); `None` when nothing was, or it is past.
-    pub fn second(&self, index: i64) -> Option<(f64, f64)> {
+    pub fn second(&mut self, index: i64) -> Option<(f64, f64)> {
+        self.settle();
         Some((self.concurrency.stable.second(index)?, self.rps.stable.second(index)?))
     }
 
     /// Changes the lengths of the windows, and keeps what they hold.
     pub fn resize(&mut self, spec: &WindowSpec, now: Moment) {
+        self.settle();
         for pair in [&mut self.concurrency, &mut self.rps] {
             pair.stable.resize(spec.stable, now, self.compat);
             pair.panic.resize(spec.panic, now, self.compat);
@@ -144,13 +175,17 @@ impl Collection {
 
     /// Gives up memory of windows in which nothing is left at `now`.
     pub fn release(&mut self, now: Moment) {
+        self.settle();
+        if self.concurrency.stable.is_empty(now) {
+            self.open.values = Vec::new();
+        }
         self.windows().for_each(|window| window.release(now));
     }
 
     /// Bytes held beside its own size.
     pub fn heap_bytes(&self) -> usize {
         let of = |pair: &Pair| pair.stable.heap_bytes() + pair.panic.heap_bytes();
-        of(&self.concurrency) + of(&self.rps)
+        of(&self.concurrency) + of(&self.rps) + self.open.values.capacity() * size_of::<(f64, f64)>()
     }
 
     fn windows(&mut self) -> impl Iterator<Item = &mut Window> {
@@ -168,9 +203,9 @@ impl Pair {
         Pair { stable: Window::new(spec.stable, spec.aggregation), panic: Window::new(spec.panic, spec.aggregation) }
     }
 
-    fn record(&mut self, at: Moment, value: f64) {
-        self.stable.record(at, value);
-        self.panic.record(at, value);
+    fn record_all(&mut self, second: i64, values: impl Iterator<Item = f64> + Clone) {
+        self.stable.record_all(second, values.clone());
+        self.panic.record_all(second, values);
     }
 }
 
