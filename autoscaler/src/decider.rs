@@ -4,15 +4,17 @@ use crate::Config;
 use crate::collect::Target;
 use crate::collect::durations::Durations;
 use crate::history::{History, Record};
+use crate::ingest::rows::Row;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
+use parking_lot::Mutex;
 use policy::collect::{Collection, Dropped, Load, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::limit::Overrides;
 use policy::moment::Moment;
 use policy::overload::{Capacity, Overload, Second, WishBounds};
-use policy::reporters::Reporters;
+use policy::reporters::{Heard, Reporters};
 use policy::revision::{Metric, RevisionId};
 use policy::saved::{Saved, SavedLoad, Use};
 use policy::scale::{self, Memory, Observed, Ready};
@@ -20,7 +22,6 @@ use policy::scrape::Outcome;
 use policy::stat::Stat;
 use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
 use policy::zero::{ZeroInput, ZeroState, ZeroVerdict};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,19 +35,23 @@ const ASKED: Duration = Duration::from_secs(3);
 /// Seconds that are looked back at, if nobody asked for so long.
 const SECONDS_BACK_MAX: i64 = 10;
 
+// What a stat needs comes first, in as few cache lines as can be: stats of one
+// second go to as many revisions, far apart in memory.
+#[repr(C)]
 pub(crate) struct Decider {
     /// No two have the same, of those that are and were.
     pub(crate) serial: u64,
-    pub(crate) view: Arc<RevisionView>,
-    id: RevisionId,
-    compat: Compat,
-    collection: Collection,
-    /// What silence means where pods are asked.
-    silence: Silence,
-    /// Whoever reports by itself, in case it falls silent.
-    reporters: Reporters,
     /// The second for which the pods that do not push were asked last.
     asked_for: Option<Moment>,
+    compat: Compat,
+    pub(crate) status: Status,
+    /// Whoever reports by itself, in case it falls silent.
+    reporters: Reporters,
+    collection: Collection,
+    pub(crate) view: Arc<RevisionView>,
+    id: RevisionId,
+    /// What silence means where pods are asked.
+    silence: Silence,
     /// How long rounds of asking took.
     pub(crate) durations: Durations,
     overload: Overload,
@@ -54,7 +59,6 @@ pub(crate) struct Decider {
     slots: f64,
     schedules: Vec<Schedule>,
     memory: Memory,
-    pub(crate) status: Status,
     zero: ZeroState,
     /// The last order's number of pods; `None` before the first.
     pub(crate) ordered: Option<u32>,
@@ -143,35 +147,47 @@ impl Decider {
             self.overload.resize(view.spec.windows.stable, view.spec.windows.panic);
         }
         if view.pods != self.view.pods {
-            let there: HashSet<&str> = view.pods.iter().map(|pod| &*pod.name).collect();
-            self.reporters.follow(&self.view.pods, &there, now);
+            self.reporters.follow(&self.view.pods, &view.pods, now);
         }
         self.collection.set_silence(silence(view, self.silence));
         self.view = view.clone();
     }
 
-    /// Takes in what a pod or an activator has sent. `guess` is a place among
-    /// the reporters to look at first; returns the one for next time.
-    pub(crate) fn record(
-        &mut self,
-        at: Moment,
-        stat: &Stat,
-        urgent: bool,
-        guess: Option<u32>,
-        now: Moment,
-    ) -> Option<u32> {
-        let is_pod = || self.view.pods.iter().any(|pod| pod.name == stat.pod_name);
-        let heard = self.reporters.hear(&stat.pod_name, guess, now, is_pod);
+    /// Takes in what a pod or an activator has sent.
+    pub(crate) fn record(&mut self, at: Moment, stat: &Stat, urgent: bool, now: Moment) {
+        let heard = self.hear(&stat.pod_name, None, now);
+        self.record_of(heard, at, stat, urgent);
+    }
+
+    /// The same of what a stream sends each second: its row learns where it
+    /// belongs.
+    pub(crate) fn record_row(&mut self, at: Moment, row: &mut Row, now: Moment) {
+        let heard = self.hear(&row.stat.pod_name, row.reporter, now);
+        self.record_of(heard, at, &row.stat, false);
+        row.reporter = heard.place();
+        if let Some(name) = self.reporters.name(&heard)
+            && !Arc::ptr_eq(name, &row.stat.pod_name)
+        {
+            row.stat.pod_name = name.clone();
+        }
+    }
+
+    fn hear(&mut self, name: &PodName, guess: Option<u32>, now: Moment) -> Heard {
+        let Decider { reporters, view, .. } = self;
+        let pod = || view.pods.iter().find(|pod| pod.name == *name).map(|pod| pod.name.clone());
+        reporters.hear(name, guess, now, pod)
+    }
+
+    fn record_of(&mut self, heard: Heard, at: Moment, stat: &Stat, urgent: bool) {
         // Its first, for a second in which it was asked: counted already.
         if heard.begins && self.asked_for == Some(at.truncated_to_second()) {
-            return heard.place();
+            return;
         }
         let recorded = match self.compat {
             Compat::Strict => self.collection.record(at, stat),
             Compat::Better => self.reporters.record(heard, at, stat, urgent, &mut self.collection),
         };
         self.note(recorded);
-        heard.place()
     }
 
     fn note(&mut self, recorded: Result<(), Dropped>) {
@@ -274,7 +290,7 @@ impl Decider {
         }
         let wanted = self.ordered?;
         let go_first = self.go_first(&view, wanted, now);
-        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first })
+        Some(Order { revision: self.id.clone(), wanted, path: self.path, reason: shared(reason), go_first })
     }
 
     /// Takes in the seconds that are over, and says what is to be asked for at
@@ -346,6 +362,18 @@ impl Decider {
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
         status::of(id, self, now)
     }
+}
+
+/// One text for all orders with the same reason.
+fn shared(reason: &'static str) -> Arc<str> {
+    static KNOWN: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock();
+    if let Some(known) = known.iter().find(|known| ***known == *reason) {
+        return known.clone();
+    }
+    let new: Arc<str> = reason.into();
+    known.push(new.clone());
+    new
 }
 
 fn starting(view: &RevisionView) -> u32 {

@@ -246,7 +246,7 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            decider.record(batch.at, stat, batch.poke, None, now);
+            decider.record(batch.at, stat, batch.poke, now);
             if decider.is_poked_by(stat.average_concurrency, batch.poke) {
                 orders.extend(decider.evaluate(now));
             }
@@ -261,7 +261,7 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for row in rows {
             let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
-            row.reporter = decider.record(at, &row.stat, false, row.reporter, now);
+            decider.record_row(at, row, now);
             if decider.is_poked_by(row.stat.average_concurrency, false) {
                 orders.extend(decider.evaluate(now));
             }

@@ -61,7 +61,7 @@ impl Caller {
         let taken = match came.stats {
             Stats::Each(stats) => self.shared.intake.take(StatBatch { at, stats, poke: came.head.poke }),
             Stats::Rows(mut rows) => {
-                let taken = self.shared.intake.take_rows(at, &mut rows);
+                let taken = self.shared.intake.take_rows(at, rows.all());
                 if let Some(kept) = kept {
                     *kept.lock() = rows;
                 }

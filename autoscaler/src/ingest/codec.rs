@@ -1,7 +1,7 @@
 //! From the bytes of a message to what the decisions take, in one step.
 
 use super::names::Names;
-use super::rows::{Row, Rows};
+use super::rows::{Reading, Rows};
 use parking_lot::Mutex;
 use policy::revision::RevisionId;
 use policy::stat::Stat;
@@ -20,14 +20,14 @@ pub(super) struct Came {
 
 pub(super) enum Stats {
     /// Of a batch in its turn.
-    Rows(Vec<Row>),
+    Rows(Rows),
     /// Of any other message.
     Each(Vec<(RevisionId, Stat)>),
 }
 
 /// The rows of a stream's last batch, while nobody works with them. Clones
 /// share them.
-pub(super) type Kept = Arc<Mutex<Vec<Row>>>;
+pub(super) type Kept = Arc<Mutex<Rows>>;
 
 /// Which message it is.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl Reader {
         };
         let stats = self.names.with(|names| match self.form {
             Form::Batch if !head.poke => {
-                let mut rows = Rows::new(std::mem::take(&mut self.kept.lock()));
+                let mut rows = Reading::new(std::mem::take(&mut self.kept.lock()));
                 borrowed::batch(bytes, |entry| rows.read(&entry, names))?;
                 Ok::<_, proto::Malformed>(Stats::Rows(rows.finish()))
             }

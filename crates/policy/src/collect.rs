@@ -73,7 +73,9 @@ impl Dropped {
 
 /// The four windows of one revision: concurrency and requests per second,
 /// each over the stable and over the panic window.
+// In this order: most reports need the first alone.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct Collection {
     open: Open,
     concurrency: Pair,

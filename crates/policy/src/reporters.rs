@@ -35,7 +35,9 @@ const GONE_MAX: usize = 64;
 const MANY: usize = 16;
 
 /// All that report of one revision.
+// In this order: the list is what each report needs.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[repr(C)]
 pub struct Reporters {
     list: Vec<Reporter>,
     /// Where each is, when there are many.
@@ -95,10 +97,16 @@ impl Heard {
 }
 
 impl Reporters {
-    /// Somebody reports `now`. Whether it `is_pod` is asked of those that are
-    /// new; [`Reporters::follow`] tells of the others. `guess`: its place of
-    /// last time, if that is known.
-    pub fn hear(&mut self, name: &PodName, guess: Option<u32>, now: Moment, is_pod: impl FnOnce() -> bool) -> Heard {
+    /// Somebody reports `now`. Of one that is new, `pod` says under which name
+    /// it is a pod, if it is one; [`Reporters::follow`] tells of the others.
+    /// `guess`: its place of last time, if that is known.
+    pub fn hear(
+        &mut self,
+        name: &PodName,
+        guess: Option<u32>,
+        now: Moment,
+        pod: impl FnOnce() -> Option<PodName>,
+    ) -> Heard {
         let guess = guess.map(|place| place as usize);
         let guess = guess.filter(|&place| self.list.get(place).is_some_and(|one| PodName::ptr_eq(&one.name, name)));
         if let Some(place) = guess.or_else(|| self.place(name)) {
@@ -108,8 +116,13 @@ impl Reporters {
         if let Some(gone) = self.gone.iter_mut().find(|gone| gone.name == *name) {
             return Heard { place: None, gone: true, begins: push(&mut gone.pushed, now) };
         }
-        let place = is_pod().then(|| self.insert(Reporter { pushed: Some(now), ..Reporter::new(name) }));
+        let place = pod().map(|name| self.insert(Reporter { pushed: Some(now), ..Reporter::new(&name) }));
         Heard { place, gone: false, begins: place.is_some() }
+    }
+
+    /// The name that it is found by soonest.
+    pub fn name(&self, heard: &Heard) -> Option<&PodName> {
+        Some(&self.list.get(heard.place?)?.name)
     }
 
     /// Records a report of the second that ended `at`, or, where it is
@@ -166,15 +179,22 @@ impl Reporters {
         Ok(())
     }
 
-    /// Other pods are there: those of `before` that are not among them are gone,
-    /// with all they had.
-    pub fn follow(&mut self, before: &[Pod], there: &HashSet<&str>, now: Moment) {
-        self.gone.retain(|gone| !there.contains(&*gone.name));
-        for pod in before.iter().filter(|pod| !there.contains(&*pod.name)) {
+    /// Other pods are `there`: those of `before` that are not among them are
+    /// gone, with all they had.
+    pub fn follow(&mut self, before: &[Pod], there: &[Pod], now: Moment) {
+        if self.list.is_empty() && self.gone.is_empty() && before.is_empty() {
+            return;
+        }
+        let names: HashSet<&str> = there.iter().map(|pod| &*pod.name).collect();
+        self.gone.retain(|gone| !names.contains(&*gone.name));
+        for pod in before.iter().filter(|pod| !names.contains(&*pod.name)) {
             self.forget(&pod.name, now);
         }
-        for one in self.list.iter_mut().filter(|one| one.pushed.is_none() && there.contains(&*one.name)) {
-            one.pushed = Some(Moment::MIN);
+        for pod in there {
+            let Some(place) = self.place(&pod.name) else { continue };
+            let one = &mut self.list[place];
+            one.name = pod.name.clone();
+            one.pushed.get_or_insert(Moment::MIN);
         }
     }
 
@@ -374,7 +394,7 @@ mod tests {
     }
 
     fn record(all: &mut Reporters, at: Moment, stat: &Stat, urgent: bool, load: &mut Collection) {
-        let heard = all.hear(&stat.pod_name, None, at, || false);
+        let heard = all.hear(&stat.pod_name, None, at, || None);
         all.record(heard, at, stat, urgent, load).unwrap();
     }
 
@@ -479,24 +499,23 @@ mod tests {
     #[test]
     fn who_has_pushed_lately_pushes() {
         let (mut all, mut load) = (Reporters::default(), load());
-        let (pods, none) = (pods(&[PodPhase::Ready]), HashSet::new());
+        let pods = pods(&[PodPhase::Ready]);
         let name = &pods[0].name;
-        assert!(all.hear(name, None, ms(10_000), || true).begins && !all.hear(name, None, ms(11_000), || true).begins);
+        let pod = || Some(name.clone());
+        assert!(all.hear(name, None, ms(10_000), pod).begins && !all.hear(name, None, ms(11_000), pod).begins);
         assert!(all.push("p0", ms(12_000)) && !all.push("p1", ms(12_000)) && !all.push("p0", ms(12_500)));
-        assert!(all.hear(name, None, ms(12_500), || true).begins);
+        assert!(all.hear(name, None, ms(12_500), pod).begins);
         // What it pushes last may come after it is gone.
-        all.follow(&pods, &none, ms(13_000));
-        assert!(
-            !all.hear(name, None, ms(13_500), || false).begins && all.hear(name, None, ms(15_000), || false).begins
-        );
+        all.follow(&pods, &[], ms(13_000));
+        assert!(!all.hear(name, None, ms(13_500), || None).begins && all.hear(name, None, ms(15_000), || None).begins);
         assert!(!all.push("p0", ms(15_000)));
         all.fill(ms(73_000), &mut load, |_| false);
         assert_eq!(all.heap_bytes(), 0);
         // One that began before it was known to be a pod.
         record(&mut all, ms(80_000), &stat("p0", 1.0, 0.0), false, &mut load);
         assert!(!all.push("p0", ms(80_000)));
-        all.follow(&[], &HashSet::from(["p0"]), ms(80_500));
-        assert!(all.hear(name, None, ms(81_000), || false).begins && all.push("p0", ms(81_000)));
+        all.follow(&[], &pods, ms(80_500));
+        assert!(all.hear(name, None, ms(81_000), || None).begins && all.push("p0", ms(81_000)));
     }
 
     #[test]
