@@ -123,7 +123,7 @@ impl Source {
         metrics::counter!(FILE_CHANGES).absolute(good);
         metrics::counter!(FILE_FAULTS).absolute(bad);
         metrics::gauge!(FILE_GOOD).set(if fault.is_none() { 1.0 } else { 0.0 });
-        self.recorder.render() + &self.autoscaler.exposition()
+        self.recorder.render() + &self.autoscaler.own_exposition() + &self.autoscaler.exposition()
     }
 }
 

@@ -6,27 +6,26 @@ use crate::Config;
 use crate::collect::Target;
 use crate::collect::durations::Durations;
 use crate::history::{Fresh, History};
-use crate::metrics::Metrics;
+use crate::ingest::rows::Row;
 use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
 use crate::why::answer::Inquiry;
 pub(crate) use held::Held;
+use parking_lot::Mutex;
 use policy::collect::{Collection, Dropped, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
 use policy::judge::{self, Judged, Mind, Sight};
 use policy::moment::Moment;
 use policy::overload::Overload;
-use policy::reporters::Reporters;
+use policy::reporters::{Heard, Reporters};
 use policy::revision::RevisionId;
 use policy::saved::{Saved, SavedLoad, Use};
 use policy::scale::Memory;
 use policy::scrape::Outcome;
-use policy::scrape::pushers::Pushers;
 use policy::stat::Stat;
 use policy::world::{Order, Path, PodName, PodPhase, RevisionView};
 use policy::zero::ZeroState;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,18 +78,23 @@ impl Taken {
     }
 }
 
+// What a stat needs comes first, in as few cache lines as can be: stats of one
+// second go to as many revisions, far apart in memory.
+#[repr(C)]
 pub(crate) struct Decider {
-    pub(crate) view: Arc<RevisionView>,
-    pub(crate) id: RevisionId,
-    compat: Compat,
-    collection: Collection,
-    /// What silence means where pods are asked.
-    silence: Silence,
-    pushers: Pushers,
-    /// Whoever reports by itself, in case it falls silent.
-    reporters: Reporters,
+    /// No two have the same, of those that are and were.
+    pub(crate) serial: u64,
     /// The second for which the pods that do not push were asked last.
     asked_for: Option<Moment>,
+    compat: Compat,
+    pub(crate) status: Status,
+    /// Whoever reports by itself, in case it falls silent.
+    reporters: Reporters,
+    collection: Collection,
+    pub(crate) view: Arc<RevisionView>,
+    pub(crate) id: RevisionId,
+    /// What silence means where pods are asked.
+    silence: Silence,
     /// How long rounds of asking took.
     pub(crate) durations: Durations,
     overload: Overload,
@@ -98,7 +102,6 @@ pub(crate) struct Decider {
     slots: f64,
     schedules: Vec<Schedule>,
     memory: Memory,
-    pub(crate) status: Status,
     zero: ZeroState,
     /// The last order's number of pods; `None` before the first.
     pub(crate) ordered: Option<u32>,
@@ -108,18 +111,18 @@ pub(crate) struct Decider {
     pub(crate) history: History,
     /// Stats that were dropped because their numbers made no sense.
     pub(crate) dropped_stats: u64,
-    metrics: Metrics,
+    /// Decisions made; the history may not go back so far.
+    pub(crate) decisions: u64,
 }
 
 impl Decider {
     pub(crate) fn new(id: RevisionId, view: Arc<RevisionView>, config: &Config, now: Moment) -> Decider {
         let spec = &view.spec;
         let ready = ready(&view);
-        let metrics = Metrics::new(&id);
         Decider {
+            serial: 0,
             collection: Collection::new(&spec.windows, silence(&view, config.silence), config.compat),
             silence: config.silence,
-            pushers: Pushers::default(),
             reporters: Reporters::default(),
             asked_for: None,
             durations: Durations::default(),
@@ -138,7 +141,7 @@ impl Decider {
             path: Path::Activator,
             history: History::default(),
             dropped_stats: 0,
-            metrics,
+            decisions: 0,
             view,
             id,
         }
@@ -162,10 +165,10 @@ impl Decider {
     }
 
     /// What the next autoscaler should know of the revision.
-    pub(crate) fn save(&self, now: Moment) -> Saved {
+    pub(crate) fn save(&mut self, now: Moment) -> Saved {
         Saved {
             at: now,
-            load: SavedLoad::of(&self.collection, self.view.spec.windows.stable, now),
+            load: SavedLoad::of(&mut self.collection, self.view.spec.windows.stable, now),
             memory: self.memory.save(),
             status: self.status,
             activity: *self.zero.activity(),
@@ -190,33 +193,60 @@ impl Decider {
         Taken::Noted
     }
 
+    /// The same of a stat that a stream sends each second.
+    pub(crate) fn take_row(&mut self, at: Moment, row: &mut Row, now: Moment) -> Taken {
+        self.record_row(at, row, now);
+        if self.is_poked_by(row.stat.average_concurrency, false) {
+            return Taken::Decided(self.evaluate(now).into());
+        }
+        Taken::Noted
+    }
+
     fn follow(&mut self, view: &Arc<RevisionView>, now: Moment) {
         if view.spec.windows != self.view.spec.windows {
             self.collection.resize(&view.spec.windows, now);
             self.overload.resize(view.spec.windows.stable, view.spec.windows.panic);
         }
         if view.pods != self.view.pods {
-            let there: HashSet<&str> = view.pods.iter().map(|pod| &*pod.name).collect();
-            let names = self.view.pods.iter().map(|pod| &pod.name);
-            self.reporters.forget(names.filter(|name| !there.contains(&***name)).cloned());
-            self.pushers.retain(now, |name| there.contains(name));
+            self.reporters.follow(&self.view.pods, &view.pods, now);
         }
         self.collection.set_silence(silence(view, self.silence));
         self.view = view.clone();
     }
 
+    /// Takes in what a pod or an activator has sent.
     fn record(&mut self, at: Moment, stat: &Stat, urgent: bool, now: Moment) {
-        let pushes = self.pushers.push(&stat.pod_name, now);
-        if pushes || self.pushers.know(&stat.pod_name) || self.view.pods.iter().any(|pod| pod.name == stat.pod_name) {
-            self.pushers.note(&stat.pod_name, now);
-            // Its first, for a second in which it was asked: counted already.
-            if !pushes && self.asked_for == Some(at.truncated_to_second()) {
-                return;
-            }
+        let heard = self.hear(&stat.pod_name, None, now);
+        self.record_of(heard, at, stat, urgent);
+    }
+
+    /// The same of what a stream sends each second: its row learns where it
+    /// belongs.
+    fn record_row(&mut self, at: Moment, row: &mut Row, now: Moment) {
+        let heard = self.hear(&row.stat.pod_name, row.reporter, now);
+        self.record_of(heard, at, &row.stat, false);
+        row.reporter = heard.place();
+        if let Some(name) = self.reporters.name(&heard)
+            && !Arc::ptr_eq(name, &row.stat.pod_name)
+        {
+            row.stat.pod_name = name.clone();
+        }
+    }
+
+    fn hear(&mut self, name: &PodName, guess: Option<u32>, now: Moment) -> Heard {
+        let Decider { reporters, view, .. } = self;
+        let pod = || view.pods.iter().find(|pod| pod.name == *name).map(|pod| pod.name.clone());
+        reporters.hear(name, guess, now, pod)
+    }
+
+    fn record_of(&mut self, heard: Heard, at: Moment, stat: &Stat, urgent: bool) {
+        // Its first, for a second in which it was asked: counted already.
+        if heard.begins && self.asked_for == Some(at.truncated_to_second()) {
+            return;
         }
         let recorded = match self.compat {
             Compat::Strict => self.collection.record(at, stat),
-            Compat::Better => self.reporters.record(at, stat, urgent, &mut self.collection),
+            Compat::Better => self.reporters.record(heard, at, stat, urgent, &mut self.collection),
         };
         self.note(recorded);
     }
@@ -234,6 +264,11 @@ impl Decider {
         Some((made.stable, made.panic))
     }
 
+    /// Ready pods, as decided on last.
+    pub(crate) fn ready_then(&self) -> Option<u32> {
+        self.history.newest_first().find_map(|record| record.made.as_ref().ok()).map(|made| made.ready)
+    }
+
     pub(crate) fn is_in_panic(&self) -> bool {
         self.memory.panic_since().is_some()
     }
@@ -244,7 +279,7 @@ impl Decider {
             return None;
         }
         let asked = |(_, pod): &(usize, &policy::world::Pod)| {
-            pod.phase == PodPhase::Ready && !self.pushers.push(&pod.name, now)
+            pod.phase == PodPhase::Ready && !self.reporters.push(&pod.name, now)
         };
         let pods: Vec<usize> = self.view.pods.iter().enumerate().filter(asked).map(|(place, _)| place).collect();
         (!pods.is_empty()).then(|| Target { revision: self.id.clone(), view: self.view.clone(), pods })
@@ -252,7 +287,7 @@ impl Decider {
 
     /// Whether a pod sends its stats itself.
     pub(crate) fn is_pushed_by(&self, pod: &str, now: Moment) -> bool {
-        self.pushers.push(pod, now)
+        self.reporters.push(pod, now)
     }
 
     fn scraped(&mut self, outcome: &Outcome, now: Moment, took: Duration) {
@@ -306,7 +341,7 @@ impl Decider {
             self.requested = Some(verdict.want);
         }
         self.path = verdict.path;
-        self.metrics.note(decision.as_ref().ok(), verdict);
+        self.decisions += 1;
         let fresh = Fresh { at: now, decision, verdict, ordered: self.ordered };
         let reason = status::in_a_word(&fresh);
         if self.history.add(&fresh) {
@@ -314,7 +349,7 @@ impl Decider {
         }
         let order = self.ordered.map(|wanted| {
             let go_first = self.go_first(&view, wanted, now);
-            Order { revision: self.id.clone(), wanted, path: self.path, reason: reason.into(), go_first }
+            Order { revision: self.id.clone(), wanted, path: self.path, reason: shared(reason), go_first }
         });
         Evaluated { judged, ordered: self.ordered, order }
     }
@@ -333,7 +368,6 @@ impl Decider {
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Decider>()
             + self.collection.heap_bytes()
-            + self.pushers.heap_bytes()
             + self.reporters.heap_bytes()
             + self.overload.heap_bytes()
             + self.memory.heap_bytes()
@@ -355,11 +389,13 @@ impl Decider {
 
     /// All that an answer is made from.
     pub(crate) fn inquire(&self) -> Inquiry {
+        let mut collection = self.collection.clone();
+        collection.settle();
         Inquiry {
             id: self.id.clone(),
             view: self.view.clone(),
             compat: self.compat,
-            collection: self.collection.clone(),
+            collection,
             overload: self.overload.clone(),
             slots: self.slots,
             memory: self.memory.clone(),
@@ -374,6 +410,18 @@ impl Decider {
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
         status::of(id, self, now)
     }
+}
+
+/// One text for all orders with the same reason.
+fn shared(reason: &'static str) -> Arc<str> {
+    static KNOWN: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock();
+    if let Some(known) = known.iter().find(|known| ***known == *reason) {
+        return known.clone();
+    }
+    let new: Arc<str> = reason.into();
+    known.push(new.clone());
+    new
 }
 
 pub(crate) fn starting(view: &RevisionView) -> u32 {

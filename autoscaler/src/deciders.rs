@@ -23,6 +23,10 @@ pub(crate) struct Deciders {
     /// Places of those to be decided on, the next one first.
     due: VecDeque<usize>,
     round: Round,
+    /// Decisions on those that are gone.
+    past: u64,
+    /// How many there were so far.
+    serials: u64,
 }
 
 /// The last round.
@@ -32,6 +36,13 @@ struct Round {
     begun: bool,
     /// When its first decision was.
     at: Option<Moment>,
+}
+
+/// Where a revision was found, to look there first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    place: usize,
+    serial: u64,
 }
 
 impl Deciders {
@@ -45,6 +56,8 @@ impl Deciders {
             free: Vec::new(),
             due: VecDeque::new(),
             round: Round::default(),
+            past: 0,
+            serials: 0,
         }
     }
 
@@ -88,8 +101,21 @@ impl Deciders {
         self.all.get_mut(place)?.as_mut()
     }
 
+    /// The same, for whoever asks for it again and again.
+    pub(crate) fn find(&mut self, id: &RevisionId, found: &mut Found) -> Option<&mut Decider> {
+        let is_there = self.all.get(found.place).and_then(Option::as_ref).is_some_and(|of| of.serial == found.serial);
+        if !is_there {
+            let place = *self.places.get(id)?;
+            *found = Found { place, serial: self.all.get(place)?.as_ref()?.serial };
+        }
+        self.all.get_mut(found.place)?.as_mut()
+    }
+
     /// A revision that is not there yet; it is due before all others.
-    pub(crate) fn insert(&mut self, id: RevisionId, decider: Decider) {
+    pub(crate) fn insert(&mut self, id: RevisionId, mut decider: Decider) {
+        // From 1 on: 0 is nobody's.
+        self.serials += 1;
+        decider.serial = self.serials;
         let place = self.free.pop().unwrap_or_else(|| {
             self.all.push(None);
             self.all.len() - 1
@@ -100,20 +126,30 @@ impl Deciders {
     }
 
     pub(crate) fn retain(&mut self, stays: impl Fn(&RevisionId) -> bool) {
-        let Deciders { places, all, free, .. } = self;
+        let Deciders { places, all, free, past, .. } = self;
         places.retain(|id, place| {
             let stays = stays(id);
             if !stays {
-                all[*place] = None;
+                *past += all[*place].take().map_or(0, |decider| decider.decisions);
                 free.push(*place);
             }
             stays
         });
     }
 
+    /// Decisions made so far.
+    pub(crate) fn decisions(&self) -> u64 {
+        self.past + self.iter().map(|decider| decider.decisions).sum::<u64>()
+    }
+
     /// All, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Decider> {
         self.all.iter().flatten()
+    }
+
+    /// All, in no order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Decider> {
+        self.all.iter_mut().flatten()
     }
 
     /// All, by name.

@@ -24,7 +24,9 @@ pub(crate) struct Row {
     excess: i32,
     panics: bool,
     averages: Option<(f64, f64)>,
+    ready: Option<u32>,
     requested: Option<i32>,
+    decisions: u64,
     durations: Durations,
 }
 
@@ -37,11 +39,33 @@ impl Row {
             excess: decider.status.excess_burst_capacity,
             panics: decider.is_in_panic(),
             averages: decider.averages(),
+            ready: decider.ready_then(),
             requested: decider.requested,
+            decisions: decider.decisions,
             durations: decider.durations.clone(),
         }
     }
 }
+
+/// Ours; the last is a counter.
+const OWN: &[Family] = &[
+    ("zeroscale_autoscaler_desired_pods", "Pods wished for by the decision, before bounds.", |d| {
+        (d.desired >= 0).then_some(f64::from(d.desired))
+    }),
+    ("zeroscale_autoscaler_wanted_pods", "Pods wanted after bounds and the way to zero.", |d| {
+        d.requested.map(f64::from)
+    }),
+    ("zeroscale_autoscaler_ready_pods", "Ready pods, as decided on last.", |d| d.ready.map(f64::from)),
+    ("zeroscale_autoscaler_stable_load", "Average load over the stable window.", |d| d.averages.map(|of| of.0)),
+    ("zeroscale_autoscaler_panic_load", "Average load over the panic window.", |d| d.averages.map(|of| of.1)),
+    ("zeroscale_autoscaler_panic_mode", "1 in panic mode.", |d| Some(if d.panics { 1.0 } else { 0.0 })),
+    (
+        "zeroscale_autoscaler_excess_burst_capacity",
+        "Spare load before the activator must be in the path; negative = it must.",
+        |d| Some(f64::from(d.excess)),
+    ),
+    ("zeroscale_autoscaler_decisions_total", "Decisions made.", |d| Some(d.decisions as f64)),
+];
 
 /// Name, help, and a revision's value; without one it has no series.
 type Family = (&'static str, &'static str, fn(&Row) -> Option<f64>);
@@ -78,22 +102,39 @@ enum Number {
     Target,
 }
 
-/// As text, for Prometheus.
+/// The reference's, as text for Prometheus.
 pub(crate) fn text(rows: &[Row]) -> String {
     let mut out = String::new();
     let labels: Vec<String> = rows.iter().map(|row| labels(row, true)).collect();
-    for (name, help, value) in FAMILIES {
-        let values = rows.iter().zip(&labels).filter_map(|(row, labels)| Some((labels, value(row)?)));
+    families(FAMILIES, rows, &labels, &mut out);
+    durations(rows, &mut out);
+    out
+}
+
+/// Ours.
+pub(crate) fn own(rows: &[Row]) -> String {
+    let mut out = String::new();
+    let labels: Vec<String> = rows.iter().map(|row| format!("revision=\"{}\"", escaped(&row.id.to_string()))).collect();
+    families(OWN, rows, &labels, &mut out);
+    out
+}
+
+fn families(all: &[Family], rows: &[Row], labels: &[String], out: &mut String) {
+    for (name, help, value) in all {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        let values = rows.iter().zip(labels).filter_map(|(row, labels)| Some((labels, value(row)?)));
         let mut begun = false;
         for (labels, value) in values {
             if !std::mem::replace(&mut begun, true) {
-                let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge");
+                let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
             }
             let _ = writeln!(out, "{name}{{{labels}}} {value}");
         }
     }
-    durations(rows, &mut out);
-    out
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Without the revision, so one series for those that are alike but for it.
@@ -134,8 +175,7 @@ fn labels(row: &Row, with_revision: bool) -> String {
         ("kn_service_name", &*spec.service, true),
     ];
     for (name, value, _) in named.iter().filter(|(.., given)| *given) {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let _ = write!(out, "{name}=\"{value}\",");
+        let _ = write!(out, "{name}=\"{}\",", escaped(value));
     }
     out + SCOPE
 }

@@ -36,6 +36,7 @@ use collect::Target;
 use decider::{Decider, Input};
 use deciders::Deciders;
 use forward::Owners;
+use ingest::rows::Row;
 use pace::Pace;
 pub use pace::Tick;
 use parking_lot::Mutex;
@@ -58,7 +59,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use why::Why;
 
 /// Decisions come so long after the beginning of a second where all report as
@@ -132,6 +133,7 @@ pub struct Autoscaler {
     tap: Arc<Tap>,
     /// Held by whoever is being told why.
     asking: Arc<Mutex<()>>,
+    some_are_due: Arc<Notify>,
 }
 
 impl Autoscaler {
@@ -146,6 +148,7 @@ impl Autoscaler {
             saved: Arc::default(),
             tap: Arc::default(),
             asking: Arc::default(),
+            some_are_due: Arc::default(),
         }
     }
 
@@ -168,8 +171,8 @@ impl Autoscaler {
     pub fn save(&self, now: Moment) -> BTreeMap<RevisionId, Saved> {
         let mut all = self.saved.lock().clone();
         all.retain(|_, saved| now.since(saved.at) <= saved::AGE_MAX);
-        let deciders = self.deciders.lock();
-        all.extend(deciders.sorted().into_iter().map(|(id, decider)| (id.clone(), decider.save(now))));
+        let mut deciders = self.deciders.lock();
+        all.extend(deciders.iter_mut().map(|decider| (decider.id().clone(), decider.save(now))));
         all
     }
 
@@ -294,9 +297,22 @@ impl Autoscaler {
     /// The reference's metrics of all revisions, as text for Prometheus: long
     /// where there are many, so it is made on a thread that may be held up.
     pub fn exposition(&self) -> String {
+        exposition::text(&self.rows())
+    }
+
+    /// Our own metrics of all revisions, likewise.
+    pub fn own_exposition(&self) -> String {
+        exposition::own(&self.rows())
+    }
+
+    fn rows(&self) -> Vec<exposition::Row> {
         let row = |(id, decider): (&RevisionId, &Decider)| exposition::Row::of(id, decider);
-        let rows: Vec<_> = self.deciders.lock().sorted().into_iter().map(row).collect();
-        exposition::text(&rows)
+        self.deciders.lock().sorted().into_iter().map(row).collect()
+    }
+
+    /// Decisions made so far.
+    pub fn decisions(&self) -> u64 {
+        self.deciders.lock().decisions()
     }
 
     /// The last round of decisions over all revisions.
@@ -385,6 +401,25 @@ impl Autoscaler {
         orders
     }
 
+    /// The same of stats that a stream sends each second in the same places; it
+    /// remembers there where they belong.
+    fn ingest_rows(&self, at: Moment, rows: &mut [Row], now: Moment) -> Vec<Order> {
+        let mut deciders = self.deciders.lock();
+        let mut orders = Vec::new();
+        for row in rows {
+            let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
+            let before = decider.history.bytes();
+            orders.extend(if self.tap.is_on() {
+                self.tap.pass(decider, &Input::Stat { at, stat: &row.stat, urgent: false }, now)
+            } else {
+                decider.take_row(at, row, now).order()
+            });
+            let after = decider.history.bytes();
+            deciders.history_changed(before, after);
+        }
+        orders
+    }
+
     /// All are due. If the last round is not over yet it goes on instead.
     pub fn tick(&self) {
         if self.deciders.lock().begin() {
@@ -396,9 +431,16 @@ impl Autoscaler {
         self.deciders.lock().are_due()
     }
 
-    /// An order found no room: its revision is decided on again when there is.
-    fn again(&self, revision: &RevisionId) {
-        self.deciders.lock().again(revision);
+    /// Gives orders that cannot wait. Where one finds no room, its revision is
+    /// decided on again when there is.
+    fn give(&self, orders: Vec<Order>, to: &mpsc::Sender<Order>) {
+        for order in orders {
+            if let Err(error) = to.try_send(order) {
+                let (mpsc::error::TrySendError::Full(order) | mpsc::error::TrySendError::Closed(order)) = error;
+                self.deciders.lock().again(&order.revision);
+                self.some_are_due.notify_one();
+            }
+        }
     }
 
     /// Decides on the next ones that are due, `most` of them.
@@ -454,13 +496,9 @@ async fn go_on(autoscaler: &Autoscaler, links: Links, shutdown: Shutdown) {
             }
             batch = stats.next() => {
                 let Some(batch) = batch else { return };
-                for order in autoscaler.ingest(&batch, clock::now()) {
-                    if let Err(error) = orders.try_send(order) {
-                        let (mpsc::error::TrySendError::Full(order) | mpsc::error::TrySendError::Closed(order)) = error;
-                        autoscaler.again(&order.revision);
-                    }
-                }
+                autoscaler.give(autoscaler.ingest(&batch, clock::now()), &orders);
             }
+            () = autoscaler.some_are_due.notified() => {}
             _ = ticks.tick() => autoscaler.tick(),
             // While the platform takes no orders there is no use in deciding;
             // stats are taken in all the same.

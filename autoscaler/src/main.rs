@@ -77,14 +77,19 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
     let source = file::Source { path: settings.snapshots, now: clock::now };
     let snapshots = file::snapshots(source, platform_stop.clone());
     let (orders, written) = file::orders(settings.orders, platform_stop.clone());
+    let alone = settings.transports.owners == forward::Owners::default();
     let (owners, owned) = watch::channel(Arc::new(settings.transports.owners));
-    let (sinks, stats) = to_decisions(&owned, &shutdown);
+    let (sinks, stats) = to_decisions(alone, &owned, &shutdown);
     let compat = settings.config.compat;
     let autoscaler = Autoscaler::new(settings.config).among(owned.clone());
     let keeping = settings.state.map(|path| {
         state::restore(&autoscaler, &path);
         tokio::spawn(state::keep(autoscaler.clone(), path, shutdown.clone()))
     });
+    let intake = match alone {
+        true => ingest::Intake::Decisions(autoscaler.clone(), orders.clone()),
+        false => sinks.direct.clone().into(),
+    };
     let links = Links { world: snapshots.world.clone(), orders, stats };
     let deciding = tokio::spawn(autoscaler::run(autoscaler.clone(), links, shutdown.clone()));
     tokio::spawn(metrics::upkeep(recorder.clone(), shutdown.clone()));
@@ -92,7 +97,7 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
         tokio::spawn(collect::run(autoscaler.clone(), scrape, budget, shutdown.clone()));
     }
     let source = admin::Source::new(autoscaler.clone(), &snapshots, recorder);
-    let taking = tokio::spawn(ingest::serve(reports, sinks.direct.clone(), settings.limits, shutdown.clone()));
+    let taking = tokio::spawn(ingest::serve(reports, intake, settings.limits, shutdown.clone()));
     let served = stat_server::Settings { limits: settings.transports.limits, compat, owners: owned };
     let serving = tokio::spawn(stat_server::serve(websockets, sinks, served, shutdown.clone()));
     tokio::spawn(side::serve(profiling, shutdown.clone(), |_| async { side::not_found() }));
@@ -128,9 +133,13 @@ async fn serve(settings: Settings) -> Result<ExitCode, String> {
 }
 
 /// Where stats go: straight to the decisions, or by way of who owns them.
-fn to_decisions(owned: &watch::Receiver<Arc<forward::Owners>>, shutdown: &Shutdown) -> (Sinks, StatSource) {
+fn to_decisions(
+    alone: bool,
+    owned: &watch::Receiver<Arc<forward::Owners>>,
+    shutdown: &Shutdown,
+) -> (Sinks, StatSource) {
     let (local, stats): (StatSink, StatSource) = stats::link();
-    if *owned.borrow().as_ref() == forward::Owners::default() {
+    if alone {
         return (Sinks { direct: local.clone(), forwarded: local }, stats);
     }
     let ((direct, of_all), (forwarded, of_replicas)) = (stats::link(), stats::link());

@@ -216,7 +216,7 @@ async fn answer(source: &Source, method: &Method, uri: &Uri) -> Response<Full<By
         path if path.starts_with(api::PREFIX) => why(source, uri).await,
         "/metrics" => {
             gauges::set(&source.instance());
-            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", source.recorder().render())
+            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", source.metrics())
         }
         _ => {
             let health = source.health();

@@ -68,6 +68,26 @@ pub fn batch<'a>(mut bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result
     Ok(head)
 }
 
+/// Reads what a [`crate::report::Batch`] says beside its entries, and skips
+/// them.
+///
+/// # Errors
+/// When it is none, as far as that shows.
+pub fn head(mut bytes: &[u8]) -> Result<Head, Malformed> {
+    let mut head = Head::default();
+    while bytes.has_remaining() {
+        let (tag, kind) = decode_key(&mut bytes)?;
+        match tag {
+            1 => head.number = varint(kind, &mut bytes)?,
+            2 => _ = inner(kind, &mut bytes)?,
+            3 => head.poke = varint(kind, &mut bytes)? != 0,
+            4 => head.age_millis = varint(kind, &mut bytes)?,
+            _ => skip(tag, kind, &mut bytes)?,
+        }
+    }
+    Ok(head)
+}
+
 /// Reads [`crate::stats::WireStatMessages`]; each entry is given to `take` in
 /// turn.
 ///
@@ -160,7 +180,11 @@ mod tests {
     /// Both readers, and whether they agree.
     fn same(bytes: &[u8]) {
         let mut entries = Vec::new();
+        let alone = head(bytes);
         let head = batch(bytes, |entry| entries.push(entry));
+        if let Ok(head) = &head {
+            assert_eq!(alone.as_ref().ok(), Some(head));
+        }
         let whole = decode::<Batch>(bytes, MOST);
         let (head, whole) = match (head, whole) {
             (Ok(head), Ok(whole)) => (head, whole),

@@ -11,7 +11,7 @@ use policy::collect::{Collection, SavedCollection};
 use policy::decider::Status;
 use policy::moment::Moment;
 use policy::overload::{self, Jump, Overload, SavedOverload};
-use policy::reporters::{Last, Reporters, SavedReporters};
+use policy::reporters::{Reporters, SavedReporter, SavedReporters};
 use policy::revision::Aggregation;
 use policy::scale::{Memory, SavedMemory};
 use policy::steady::Steady;
@@ -38,11 +38,9 @@ pub(crate) struct Held {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     weighted: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pushers: Vec<(Arc<str>, i64)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reporters: Vec<Reporter>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    gone: Vec<Arc<str>>,
+    gone: Vec<(Arc<str>, Option<i64>, i64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked_for: Option<i64>,
     overload: Queue,
@@ -75,6 +73,8 @@ struct Reporter {
     concurrency: Number,
     requests: Number,
     inside: Number,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pushed: Option<i64>,
     announced: (Number, Number),
     filled: Option<(i64, Number, Number)>,
 }
@@ -111,7 +111,6 @@ impl Decider {
         // By name, all of them: whoever adds a field says whether it is held.
         let Decider {
             collection,
-            pushers,
             reporters,
             asked_for,
             overload,
@@ -132,17 +131,18 @@ impl Decider {
             requested: _,
             history: _,
             dropped_stats: _,
-            metrics: _,
+            decisions: _,
+            serial: _,
         } = self;
         let SavedCollection { windows, aggregation } = collection.save();
-        let SavedReporters { last, gone } = reporters.save();
+        let SavedReporters { list, gone } = reporters.save();
+        let nanos = |at: Option<Moment>| at.map(Moment::unix_nanos);
         let activity = zero.activity();
         Held {
             windows: windows.map(Buckets::of),
             weighted: aggregation == Aggregation::WeightedExponential,
-            pushers: pushers.iter().map(|(pod, last)| (pod.clone(), last.unix_nanos())).collect(),
-            reporters: last.into_iter().map(Reporter::of).collect(),
-            gone,
+            reporters: list.into_iter().map(Reporter::of).collect(),
+            gone: gone.into_iter().map(|(name, pushed, since)| (name, nanos(pushed), since.unix_nanos())).collect(),
             asked_for: asked_for.map(Moment::unix_nanos),
             overload: Queue::of(overload.save()),
             slots: Number(*slots),
@@ -168,9 +168,10 @@ impl Decider {
         let saved = SavedCollection { windows: [stable?, panic?, rps_stable?, rps_panic?], aggregation: weighted };
         let silence = super::silence(&self.view, self.silence);
         self.collection = Collection::restore(&spec.windows, silence, self.compat, &saved);
-        self.pushers = held.pushers.into_iter().map(|(pod, last)| (pod, Moment::from_unix_nanos(last))).collect();
-        let last: Result<Vec<_>, String> = held.reporters.into_iter().map(Reporter::last).collect();
-        self.reporters = Reporters::restore(SavedReporters { last: last?, gone: held.gone });
+        let list: Result<Vec<_>, String> = held.reporters.into_iter().map(Reporter::saved).collect();
+        let moment = Moment::from_unix_nanos;
+        let gone = held.gone.into_iter().map(|(name, pushed, since)| (name, pushed.map(moment), moment(since)));
+        self.reporters = Reporters::restore(SavedReporters { list: list?, gone: gone.collect() });
         self.asked_for = held.asked_for.map(Moment::from_unix_nanos);
         self.overload = Overload::restore(spec.windows.stable, spec.windows.panic, &held.overload.saved()?);
         self.slots = held.slots.0;
@@ -218,35 +219,37 @@ impl Buckets {
 }
 
 impl Reporter {
-    fn of((name, last): (Arc<str>, Last)) -> Reporter {
-        let Last { at, concurrency, rps, inside, announced, filled } = last;
+    fn of(saved: SavedReporter) -> Reporter {
+        let SavedReporter { name, at, concurrency, rps, inside, pushed, announced, filled } = saved;
         Reporter {
             name,
             at: at.unix_nanos(),
             concurrency: Number(concurrency),
             requests: Number(rps),
             inside: Number(inside),
+            pushed: pushed.map(Moment::unix_nanos),
             announced: (Number(announced.0), Number(announced.1)),
             filled: filled.map(|(until, concurrency, rps)| (until, Number(concurrency), Number(rps))),
         }
     }
 
-    fn last(self) -> Result<(Arc<str>, Last), String> {
+    fn saved(self) -> Result<SavedReporter, String> {
         let at = Moment::from_unix_nanos(self.at);
         // What was filled up was so second by second.
         let until = self.filled.map(|(until, ..)| until.saturating_sub(at.unix_seconds()));
         if until.is_some_and(|seconds| !(0..=FILLED_MAX).contains(&seconds)) {
             return Err(format!("`filled` of the reporter `{}` does not follow on `at`", self.name));
         }
-        let last = Last {
+        Ok(SavedReporter {
+            name: self.name,
             at,
             concurrency: self.concurrency.0,
             rps: self.requests.0,
             inside: self.inside.0,
+            pushed: self.pushed.map(Moment::from_unix_nanos),
             announced: (self.announced.0.0, self.announced.1.0),
             filled: self.filled.map(|(until, concurrency, rps)| (until, concurrency.0, rps.0)),
-        };
-        Ok((self.name, last))
+        })
     }
 }
 

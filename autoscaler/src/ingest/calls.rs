@@ -1,6 +1,6 @@
 //! The two calls by which stats come.
 
-use super::codec::{Came, Form, StatCodec};
+use super::codec::{Came, Form, Kept, StatCodec, Stats};
 use super::{Kind, Place, Shared, refused};
 use crate::rate::Rate;
 use http::Request;
@@ -8,7 +8,6 @@ use hyper::body::Incoming;
 use plumbing::clock;
 use plumbing::shutdown::Shutdown;
 use policy::stat::StatBatch;
-use proto::borrowed::Head;
 use proto::push::{PUSH, PushReply};
 use proto::report::{REPORT, Receipt};
 use std::future::{Future, Ready, ready};
@@ -34,21 +33,22 @@ pub(super) struct Caller {
 impl Caller {
     pub(super) async fn answer(self, request: Request<Incoming>) -> http::Response<tonic::body::Body> {
         let most = self.shared.limits.message_bytes;
+        let kept = Kept::default();
         match request.uri().path() {
             PUSH => {
-                let codec = StatCodec::<PushReply>::new(Form::Messages, &self.shared.names);
+                let codec = StatCodec::<PushReply>::new(Form::Messages, &self.shared.names, &kept);
                 Grpc::new(codec).max_decoding_message_size(most).unary(Push(self), request).await
             }
             REPORT => {
-                let codec = StatCodec::<Receipt>::new(Form::Batch, &self.shared.names);
-                Grpc::new(codec).max_decoding_message_size(most).streaming(Report(self), request).await
+                let codec = StatCodec::<Receipt>::new(Form::Batch, &self.shared.names, &kept);
+                Grpc::new(codec).max_decoding_message_size(most).streaming(Report(self, kept), request).await
             }
             _ => Status::unimplemented("there are zeroscale.v1.Stats/Push and /Report").into_http(),
         }
     }
 
     /// Gives stats to the decisions. `Err` = not taken.
-    fn take(&self, came: Came) -> Result<(), Status> {
+    fn take(&self, came: Came, kept: Option<&Kept>) -> Result<(), Status> {
         if self.shutdown.is_draining() {
             return Err(Status::unavailable("this autoscaler is ending"));
         }
@@ -57,9 +57,18 @@ impl Caller {
             let most = self.shared.limits.rate;
             return Err(Status::resource_exhausted(format!("more than {most} messages a second on one connection")));
         }
-        let Came { head: Head { poke, age_millis, .. }, stats } = came;
-        let at = clock::now() - Duration::from_millis(age_millis).min(AGE_MAX);
-        if self.shared.sink.send(StatBatch { at, stats, poke }) {
+        let at = clock::now() - Duration::from_millis(came.head.age_millis).min(AGE_MAX);
+        let taken = match came.stats {
+            Stats::Each(stats) => self.shared.intake.take(StatBatch { at, stats, poke: came.head.poke }),
+            Stats::Rows(mut rows) => {
+                let taken = self.shared.intake.take_rows(at, rows.all());
+                if let Some(kept) = kept {
+                    *kept.lock() = rows;
+                }
+                taken
+            }
+        };
+        if taken {
             return Ok(());
         }
         refused("queue");
@@ -74,7 +83,7 @@ impl UnaryService<Came> for Push {
     type Future = Ready<Result<Response<PushReply>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Came>) -> Self::Future {
-        let taken = self.0.take(request.into_inner());
+        let taken = self.0.take(request.into_inner(), None);
         if taken.is_ok() {
             self.0.shared.gauges.pushed.increment(1);
         }
@@ -82,7 +91,7 @@ impl UnaryService<Came> for Push {
     }
 }
 
-struct Report(Caller);
+struct Report(Caller, Kept);
 
 impl StreamingService<Came> for Report {
     type Response = Receipt;
@@ -99,7 +108,8 @@ impl StreamingService<Came> for Report {
         let over = caller.shutdown.clone();
         let draining = Box::pin(async move { over.draining().await });
         let batches = request.into_inner();
-        ready(Ok(Response::new(Receipts { caller, batches, draining, _place: place, ended: false })))
+        let kept = self.1.clone();
+        ready(Ok(Response::new(Receipts { caller, batches, kept, draining, _place: place, ended: false })))
     }
 }
 
@@ -108,6 +118,7 @@ impl StreamingService<Came> for Report {
 struct Receipts {
     caller: Caller,
     batches: Streaming<Came>,
+    kept: Kept,
     draining: Pin<Box<dyn Future<Output = ()> + Send>>,
     _place: Place,
     ended: bool,
@@ -134,7 +145,7 @@ impl Stream for Receipts {
             Poll::Pending => return Poll::Pending,
         };
         let number = came.head.number;
-        let taken = self.caller.take(came);
+        let taken = self.caller.take(came, Some(&self.kept));
         match taken {
             Ok(()) => self.caller.shared.gauges.reported.increment(1),
             Err(_) => self.ended = true,

@@ -1,10 +1,13 @@
 //! From the bytes of a message to what the decisions take, in one step.
 
 use super::names::Names;
+use super::rows::{Reading, Rows};
+use parking_lot::Mutex;
 use policy::revision::RevisionId;
 use policy::stat::Stat;
 use proto::borrowed::{self, Head};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic_prost::ProstEncoder;
@@ -12,8 +15,19 @@ use tonic_prost::ProstEncoder;
 /// What came in one message.
 pub(super) struct Came {
     pub(super) head: Head,
-    pub(super) stats: Vec<(RevisionId, Stat)>,
+    pub(super) stats: Stats,
 }
+
+pub(super) enum Stats {
+    /// Of a batch in its turn.
+    Rows(Rows),
+    /// Of any other message.
+    Each(Vec<(RevisionId, Stat)>),
+}
+
+/// The rows of a stream's last batch, while nobody works with them. Clones
+/// share them.
+pub(super) type Kept = Arc<Mutex<Rows>>;
 
 /// Which message it is.
 #[derive(Clone, Copy)]
@@ -31,8 +45,9 @@ pub(super) struct StatCodec<A> {
 }
 
 impl<A> StatCodec<A> {
-    pub(super) fn new(form: Form, names: &Names) -> StatCodec<A> {
-        StatCodec { reader: Reader { form, names: names.clone() }, answers: PhantomData }
+    /// Rows are taken from `kept`; whoever is done with them puts them back.
+    pub(super) fn new(form: Form, names: &Names, kept: &Kept) -> StatCodec<A> {
+        StatCodec { reader: Reader { form, names: names.clone(), kept: kept.clone() }, answers: PhantomData }
     }
 }
 
@@ -55,6 +70,33 @@ impl<A: prost::Message + 'static> Codec for StatCodec<A> {
 pub(super) struct Reader {
     form: Form,
     names: Names,
+    kept: Kept,
+}
+
+impl Reader {
+    fn read(&self, bytes: &[u8]) -> Result<Came, proto::Malformed> {
+        let head = match self.form {
+            Form::Batch => borrowed::head(bytes)?,
+            Form::Messages => Head::default(),
+        };
+        let stats = self.names.with(|names| match self.form {
+            Form::Batch if !head.poke => {
+                let mut rows = Reading::new(std::mem::take(&mut self.kept.lock()));
+                borrowed::batch(bytes, |entry| rows.read(&entry, names))?;
+                Ok::<_, proto::Malformed>(Stats::Rows(rows.finish()))
+            }
+            form => {
+                let mut stats = Vec::new();
+                let take = |entry: borrowed::Entry<'_>| stats.extend(names.observed(&entry));
+                match form {
+                    Form::Batch => _ = borrowed::batch(bytes, take)?,
+                    Form::Messages => borrowed::messages(bytes, take)?,
+                }
+                Ok(Stats::Each(stats))
+            }
+        })?;
+        Ok(Came { head, stats })
+    }
 }
 
 impl Decoder for Reader {
@@ -64,15 +106,6 @@ impl Decoder for Reader {
     fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<Came>, Status> {
         // Does not copy: the message lies in one piece.
         let bytes = bytes::Buf::copy_to_bytes(source, bytes::Buf::remaining(source));
-        let mut stats = Vec::new();
-        let head = self.names.with(|names| {
-            let take = |entry: borrowed::Entry<'_>| stats.extend(names.observed(&entry));
-            match self.form {
-                Form::Batch => borrowed::batch(&bytes, take),
-                Form::Messages => borrowed::messages(&bytes, take).map(|()| Head::default()),
-            }
-        });
-        let head = head.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Some(Came { head, stats }))
+        self.read(&bytes).map(Some).map_err(|error| Status::internal(error.to_string()))
     }
 }

@@ -6,14 +6,20 @@
 //! | --- | --- |
 //! | the two calls | `calls` |
 //! | from bytes to stats | `codec` |
+//! | what a stream reports again and again | `rows` |
 //! | names, kept once | `names` |
+//! | where stats go | [`Intake`] |
 
 mod calls;
 mod codec;
+mod intake;
 pub(crate) mod names;
+pub(crate) mod rows;
 
 use crate::rate::Rate;
 use calls::Caller;
+pub use intake::Intake;
+
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -22,7 +28,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use metrics::{Counter, Gauge, counter, gauge};
 use names::Names;
 use plumbing::shutdown::Shutdown;
-use plumbing::stats::StatSink;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -73,7 +78,7 @@ impl Default for Limits {
 
 /// What all connections share.
 struct Shared {
-    sink: StatSink,
+    intake: Intake,
     limits: Limits,
     connections: AtomicUsize,
     streams: AtomicUsize,
@@ -96,7 +101,7 @@ pub(crate) fn refused(bound: &'static str) {
 /// Takes stats until `shutdown` drains, then closes the listener and says
 /// goodbye to who is connected. Connections are tracked by `shutdown`, and
 /// dropped at its second stage.
-pub async fn serve(listener: TcpListener, sink: StatSink, limits: Limits, shutdown: Shutdown) {
+pub async fn serve(listener: TcpListener, into: impl Into<Intake>, limits: Limits, shutdown: Shutdown) {
     let gauges = Gauges {
         pushed: counter!(MESSAGES, "call" => "push"),
         reported: counter!(MESSAGES, "call" => "report"),
@@ -104,7 +109,8 @@ pub async fn serve(listener: TcpListener, sink: StatSink, limits: Limits, shutdo
         streams: gauge!(STREAMS),
     };
     let (connections, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let shared = Arc::new(Shared { sink, limits, connections, streams, gauges, names: Names::default() });
+    let shared =
+        Arc::new(Shared { intake: into.into(), limits, connections, streams, gauges, names: Names::default() });
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

@@ -76,6 +76,11 @@ impl Tap {
         self.is_on.store(false, Ordering::Relaxed);
     }
 
+    /// Whether somebody records.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
     /// Gives a decider an input, on the record.
     pub(crate) fn pass(&self, decider: &mut Decider, input: &Input<'_>, now: Moment) -> Option<Order> {
         if !self.is_on.load(Ordering::Relaxed) {

@@ -16,6 +16,9 @@ const ABSURD: f64 = 1e9;
 /// before it has counted it.
 const LOWEST_COUNT: f64 = -1.0;
 
+/// So many reports may wait to be put into the windows.
+const OPEN_MAX: usize = 64;
+
 /// Load as the scale decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
@@ -70,12 +73,24 @@ impl Dropped {
 
 /// The four windows of one revision: concurrency and requests per second,
 /// each over the stable and over the panic window.
+// In this order: most reports need the first alone.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct Collection {
+    open: Open,
     concurrency: Pair,
     rps: Pair,
     silence: Silence,
     compat: Compat,
+}
+
+/// What has come of one second, in turn. It goes into the windows at once for
+/// all of it: they lie far apart in memory, and many reports come of a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Open {
+    second: i64,
+    /// Concurrency and rate.
+    values: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -98,12 +113,15 @@ impl Collection {
     /// Empty windows. How seconds are weighed stays as it is now, whatever
     /// [`Collection::resize`] says later.
     pub fn new(spec: &WindowSpec, silence: Silence, compat: Compat) -> Collection {
-        Collection { concurrency: Pair::new(spec), rps: Pair::new(spec), silence, compat }
+        let open = Open::default();
+        Collection { open, concurrency: Pair::new(spec), rps: Pair::new(spec), silence, compat }
     }
 
     /// All that it holds.
     pub fn save(&self) -> SavedCollection {
-        let Collection { concurrency, rps, .. } = self;
+        let mut settled = self.clone();
+        settled.settle();
+        let Collection { concurrency, rps, .. } = &settled;
         let windows = [&concurrency.stable, &concurrency.panic, &rps.stable, &rps.panic];
         SavedCollection { windows: windows.map(Window::save), aggregation: concurrency.stable.aggregation() }
     }
@@ -115,7 +133,8 @@ impl Collection {
             stable: Window::restore(spec.stable, saved.aggregation, stable),
             panic: Window::restore(spec.panic, saved.aggregation, panic),
         };
-        Collection { concurrency: pair(stable, panic), rps: pair(rps_stable, rps_panic), silence, compat }
+        let (concurrency, rps) = (pair(stable, panic), pair(rps_stable, rps_panic));
+        Collection { open: Open::default(), concurrency, rps, silence, compat }
     }
 
     /// Takes in what one reporter saw in the second that ended `at`.
@@ -139,12 +158,27 @@ impl Collection {
 
     /// Adds to what was recorded in the second of `at`.
     pub(crate) fn add(&mut self, at: Moment, concurrency: f64, rps: f64) {
-        self.concurrency.record(at, concurrency);
-        self.rps.record(at, rps);
+        let second = at.unix_seconds();
+        if self.open.second != second || self.open.values.len() >= OPEN_MAX {
+            self.settle();
+            self.open.second = second;
+        }
+        self.open.values.push((concurrency, rps));
+    }
+
+    /// Puts into the windows what has come. Reading an average does it too.
+    pub fn settle(&mut self) {
+        let Open { second, values } = &mut self.open;
+        if !values.is_empty() {
+            self.concurrency.record_all(*second, values.iter().map(|both| both.0));
+            self.rps.record_all(*second, values.iter().map(|both| both.1));
+            values.clear();
+        }
     }
 
     /// Averages of `metric` at `now`; never [`Load::NotCollecting`].
-    pub fn load(&self, metric: Metric, now: Moment) -> Load {
+    pub fn load(&mut self, metric: Metric, now: Moment) -> Load {
+        self.settle();
         let pair = match metric {
             Metric::Concurrency => &self.concurrency,
             Metric::Rps => &self.rps,
@@ -155,7 +189,7 @@ impl Collection {
         Load::Average { stable: pair.stable.average(now), panic: pair.panic.average(now) }
     }
 
-    /// The stable and the panic window of `metric`.
+    /// The stable and the panic window of `metric`, as last settled.
     pub fn windows_of(&self, metric: Metric) -> (&Window, &Window) {
         let pair = match metric {
             Metric::Concurrency => &self.concurrency,
@@ -166,12 +200,14 @@ impl Collection {
 
     /// Requests in progress and arrivals as recorded in one second (whole ones
     /// since 1970); `None` when nothing was, or it is past.
-    pub fn second(&self, index: i64) -> Option<(f64, f64)> {
+    pub fn second(&mut self, index: i64) -> Option<(f64, f64)> {
+        self.settle();
         Some((self.concurrency.stable.second(index)?, self.rps.stable.second(index)?))
     }
 
     /// Changes the lengths of the windows, and keeps what they hold.
     pub fn resize(&mut self, spec: &WindowSpec, now: Moment) {
+        self.settle();
         for pair in [&mut self.concurrency, &mut self.rps] {
             pair.stable.resize(spec.stable, now, self.compat);
             pair.panic.resize(spec.panic, now, self.compat);
@@ -180,13 +216,17 @@ impl Collection {
 
     /// Gives up memory of windows in which nothing is left at `now`.
     pub fn release(&mut self, now: Moment) {
+        self.settle();
+        if self.concurrency.stable.is_empty(now) {
+            self.open.values = Vec::new();
+        }
         self.windows().for_each(|window| window.release(now));
     }
 
     /// Bytes held beside its own size.
     pub fn heap_bytes(&self) -> usize {
         let of = |pair: &Pair| pair.stable.heap_bytes() + pair.panic.heap_bytes();
-        of(&self.concurrency) + of(&self.rps)
+        of(&self.concurrency) + of(&self.rps) + self.open.values.capacity() * size_of::<(f64, f64)>()
     }
 
     fn windows(&mut self) -> impl Iterator<Item = &mut Window> {
@@ -204,9 +244,9 @@ impl Pair {
         Pair { stable: Window::new(spec.stable, spec.aggregation), panic: Window::new(spec.panic, spec.aggregation) }
     }
 
-    fn record(&mut self, at: Moment, value: f64) {
-        self.stable.record(at, value);
-        self.panic.record(at, value);
+    fn record_all(&mut self, second: i64, values: impl Iterator<Item = f64> + Clone) {
+        self.stable.record_all(second, values.clone());
+        self.panic.record_all(second, values);
     }
 }
 

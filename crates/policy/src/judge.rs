@@ -67,6 +67,7 @@ pub fn judge(spec: &RevisionSpec, sight: &Sight, mind: Mind<'_>, compat: Compat,
         Compat::Better => (sight.starting, without_queue(spec, sight, collection, overload, slots, now)),
     };
     collection.release(now);
+    overload.release(now);
     let load = match collection.load(spec.scale.metric, now) {
         // There is nobody who could report; that is no reason to stay cold.
         Load::NoData if sight.floor.is_some() && !sight.pods => Load::Average { stable: 0.0, panic: 0.0 },
@@ -100,7 +101,7 @@ pub fn judge(spec: &RevisionSpec, sight: &Sight, mind: Mind<'_>, compat: Compat,
 fn without_queue(
     spec: &RevisionSpec,
     sight: &Sight,
-    collection: &Collection,
+    collection: &mut Collection,
     overload: &mut Overload,
     before: &mut f64,
     now: Moment,

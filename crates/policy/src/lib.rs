@@ -19,7 +19,7 @@
 //! | averages of load | [`window`], [`collect`] |
 //! | asking pods for their load | [`scrape`] |
 //! | stats for another replica | [`forward`] |
-//! | reports that do not come, pods without work | [`reporters`] |
+//! | reports that do not come, pods that push, pods without work | [`reporters`] |
 //! | is an app ready, how a sidecar ends | [`probe`], [`drain`] |
 //! | how many pods | [`scale`], [`decider`], [`zero`], [`active`], all of it: [`judge`] |
 //! | load, queues and noise told apart | [`overload`], [`steady`] |

@@ -175,6 +175,12 @@ impl Overload {
         self.window = stable;
     }
 
+    /// Gives up what says nothing any more.
+    pub fn release(&mut self, now: Moment) {
+        self.stable.release(now);
+        self.panic.release(now);
+    }
+
     /// Bytes held beside its own size.
     pub fn heap_bytes(&self) -> usize {
         self.stable.heap_bytes() + self.panic.heap_bytes()

@@ -76,7 +76,7 @@ pub struct SavedLoad {
 
 impl SavedLoad {
     /// The seconds of the last `window` before `now`.
-    pub fn of(load: &Collection, window: Duration, now: Moment) -> SavedLoad {
+    pub fn of(load: &mut Collection, window: Duration, now: Moment) -> SavedLoad {
         let end = now.unix_seconds();
         let span = i64::try_from(window.as_secs()).unwrap_or(i64::MAX).clamp(1, 3600);
         let mut seconds: Vec<(f64, f64)> = Vec::new();
@@ -142,7 +142,7 @@ mod tests {
             };
             load.record(second(at), &stat).unwrap();
         }
-        let saved = SavedLoad::of(&load, Duration::from_secs(60), second(89));
+        let saved = SavedLoad::of(&mut load, Duration::from_secs(60), second(89));
         assert_eq!((saved.seconds.len(), saved.silent), (60, 0));
         let mut other = empty();
         saved.put_into(&mut other, second(89), second(110));
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn nothing_is_saved_of_empty_windows() {
-        let saved = SavedLoad::of(&empty(), Duration::from_secs(60), second(5));
+        let saved = SavedLoad::of(&mut empty(), Duration::from_secs(60), second(5));
         let mut other = empty();
         saved.put_into(&mut other, second(5), second(10));
         assert_eq!(other.load(Metric::Rps, second(10)), Load::NoData);

@@ -103,7 +103,11 @@ impl Window {
     /// still within the window of the latest write; earlier than that it is
     /// dropped.
     pub fn record(&mut self, at: Moment, value: f64) {
-        let index = self.index(at);
+        self.record_all(self.index(at), [value]);
+    }
+
+    /// Adds values to a bucket, one after the other.
+    pub(crate) fn record_all(&mut self, index: i64, values: impl IntoIterator<Item = f64>) {
         if self.last != Some(index) && !self.make_room(index) {
             return;
         }
@@ -111,8 +115,10 @@ impl Window {
             self.buckets = vec![0.0; self.length];
         }
         let slot = self.slot(index);
-        self.buckets[slot] += value;
-        self.total += value;
+        for value in values {
+            self.buckets[slot] += value;
+            self.total += value;
+        }
     }
 
     /// Gives its buckets up if it [is empty](Window::is_empty) at `now`.
@@ -350,6 +356,15 @@ impl DelayWindow {
             self.push(index, value);
         }
         self
+    }
+
+    /// Gives up values that are all too old `now`.
+    pub fn release(&mut self, now: Moment) {
+        let seconds = i64::try_from(self.granularity.as_secs()).unwrap_or(i64::MAX);
+        let index = now.unix_seconds().div_euclid(seconds);
+        if self.values.back().is_some_and(|&(newest, _)| index.saturating_sub(newest) >= self.buckets) {
+            self.values = VecDeque::new();
+        }
     }
 
     /// Bytes held beside its own size.

@@ -76,9 +76,6 @@ pub(crate) struct Health {
     pub(crate) wrong: Vec<String>,
 }
 
-/// The autoscaler's counter, which counts further back than its history.
-const DECISIONS: &str = "zeroscale_autoscaler_decisions_total";
-
 /// Where an instance knows it from. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Source {
@@ -103,8 +100,9 @@ impl Source {
         }
     }
 
-    pub(super) fn recorder(&self) -> &PrometheusHandle {
-        &self.recorder
+    /// Everything as text for Prometheus.
+    pub(super) fn metrics(&self) -> String {
+        self.recorder.render() + &self.autoscaler.own_exposition()
     }
 
     pub(super) fn autoscaler(&self) -> &Autoscaler {
@@ -139,7 +137,7 @@ impl Source {
 
     /// Decisions made so far.
     pub(crate) fn decisions(&self) -> u64 {
-        counter(&self.recorder.render(), DECISIONS)
+        self.autoscaler.decisions()
     }
 
     /// Names the parts that have ended.
@@ -147,26 +145,5 @@ impl Source {
         let ended = self.parts.iter().filter(|part| part.task.is_finished());
         let wrong: Vec<String> = ended.map(|part| format!("the {} has ended", part.name)).collect();
         Health { ok: wrong.is_empty(), wrong }
-    }
-}
-
-/// The sum of a counter over its labels, from Prometheus text.
-fn counter(text: &str, name: &str) -> u64 {
-    let of_line = |line: &str| -> Option<u64> {
-        let (labels, value) = line.strip_prefix(name)?.rsplit_once(' ')?;
-        (labels.is_empty() || labels.starts_with('{')).then(|| value.parse().ok())?
-    };
-    text.lines().filter_map(of_line).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_is_summed_over_its_labels() {
-        let text = "# TYPE x_total counter\nx_total{revision=\"a b\"} 3\nx_total 4\nx_total_more 100\nx_total{} bad\n";
-        assert_eq!(counter(text, "x_total"), 7);
-        assert_eq!(counter("", "x_total"), 0);
     }
 }

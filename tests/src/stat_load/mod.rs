@@ -56,7 +56,7 @@ pub fn run(settings: Settings) -> Result<Report> {
     let mut report = Report::new(slack);
     // Before memory is looked at.
     let batches = senders::batches(&settings);
-    let message_bytes = batches.iter().map(Vec::len).max().unwrap_or_default();
+    let message_bytes = batches.iter().map(|of| of.each.len()).max().unwrap_or_default();
     let side = Side::start(settings.streams)?;
 
     let before = resident()?;

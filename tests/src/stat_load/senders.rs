@@ -35,17 +35,29 @@ pub(super) struct Sent {
     pub(super) slowest: Duration,
 }
 
-/// What each stream sends, without its number: pods of one revision come by
-/// several of them.
-pub(super) fn batches(settings: &Settings) -> Vec<Vec<u8>> {
+/// What a stream sends, without its number.
+#[derive(Clone)]
+pub(super) struct Batches {
+    pub(super) each: Vec<u8>,
+    /// The last one: there is nothing left.
+    last: Vec<u8>,
+}
+
+/// What each stream sends: pods of one revision come by several of them.
+pub(super) fn batches(settings: &Settings) -> Vec<Batches> {
+    let each = encoded(settings, LOAD);
+    each.into_iter().zip(encoded(settings, 0.0)).map(|(each, last)| Batches { each, last }).collect()
+}
+
+fn encoded(settings: &Settings, load: f64) -> Vec<Vec<u8>> {
     let mut batches = vec![WireStatMessages::default(); settings.streams];
     let all = (0..settings.pods).flat_map(|pod| (0..settings.revisions).map(move |revision| (revision, pod)));
     for (place, (revision, pod)) in all.enumerate() {
         let stat = Stat {
             pod_name: pod_name(revision, pod).into(),
-            average_concurrency: LOAD,
+            average_concurrency: load,
             average_proxied_concurrency: 0.0,
-            request_count: 2.0 * LOAD,
+            request_count: 2.0 * load,
             proxied_request_count: 0.0,
         };
         let id = id(revision);
@@ -60,7 +72,7 @@ pub(super) fn batches(settings: &Settings) -> Vec<Vec<u8>> {
 }
 
 impl Senders {
-    pub(super) fn start(address: SocketAddr, batches: Vec<Vec<u8>>) -> Senders {
+    pub(super) fn start(address: SocketAddr, batches: Vec<Batches>) -> Senders {
         let stop = Arc::new(Notify::new());
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -76,7 +88,7 @@ impl Senders {
     }
 }
 
-async fn all(address: SocketAddr, batches: Vec<Vec<u8>>, stop: Arc<Notify>) -> Result<Sent> {
+async fn all(address: SocketAddr, batches: Vec<Batches>, stop: Arc<Notify>) -> Result<Sent> {
     let over = tokio_util::sync::CancellationToken::new();
     let count = batches.len().max(1) as u32;
     let mut senders = JoinSet::new();
@@ -107,7 +119,7 @@ async fn all(address: SocketAddr, batches: Vec<Vec<u8>>, stop: Arc<Notify>) -> R
 
 async fn one(
     address: SocketAddr,
-    batch: Vec<u8>,
+    batch: Batches,
     first: Instant,
     over: tokio_util::sync::CancellationToken,
 ) -> Result<Sent> {
@@ -119,14 +131,15 @@ async fn one(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut sent = Sent::default();
     let mut open = std::collections::VecDeque::new();
-    let mut number = 0;
+    let (mut number, mut idle) = (0, false);
     loop {
         tokio::select! {
-            _ = ticks.tick(), if !over.is_cancelled() => {
+            _ = ticks.tick(), if !idle => {
                 number += 1;
+                idle = over.is_cancelled();
                 // The number's field, before the others.
                 let mut message = encode(&Batch { number, ..Batch::default() });
-                message.extend_from_slice(&batch);
+                message.extend_from_slice(if idle { &batch.last } else { &batch.each });
                 stream.send(&message).map_err(ended)?;
                 open.push_back(Instant::now());
             }
@@ -136,7 +149,7 @@ async fn one(
                     sent = Sent { taken: sent.taken + 1, slowest: sent.slowest.max(since.elapsed()) };
                 }
             }
-            () = over.cancelled(), if open.is_empty() => return Ok(sent),
+            () = over.cancelled(), if idle && open.is_empty() => return Ok(sent),
         }
     }
 }

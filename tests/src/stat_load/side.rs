@@ -2,7 +2,7 @@
 //! order file on one thread.
 
 use anyhow::{Context, Result, ensure};
-use autoscaler::ingest::{self, Limits};
+use autoscaler::ingest::{self, Intake, Limits};
 use autoscaler::{Autoscaler, Config, Links, Tick};
 use platform::file;
 use plumbing::shutdown::Shutdown;
@@ -49,9 +49,11 @@ impl Side {
                 let (orders, written) = file::orders(folder.path().join("orders.yaml"), over.clone());
                 let times = fs::read_link("/proc/thread-self")?;
                 tell.send((listener.local_addr()?, PathBuf::from("/proc").join(times).join("schedstat")))?;
-                let (sink, stats) = stats::link();
+                // Other ways than the stream come by it.
+                let (_sink, stats) = stats::link();
                 let limits = Limits { streams, ..Limits::default() };
-                tokio::spawn(ingest::serve(listener, sink, limits, stop.clone()));
+                let intake = Intake::Decisions(decides.clone(), orders.clone());
+                tokio::spawn(ingest::serve(listener, intake, limits, stop.clone()));
                 autoscaler::run(decides, Links { world: seen, orders, stats }, stop).await;
                 over.cancel();
                 written.await.context("the order file")

@@ -12,12 +12,11 @@
 //! | pod by pod | `pods` |
 //! | through the service, where a mesh hides the pods | `service` |
 //! | which of the two | [`way`] |
-//! | pods that push their stats themselves | [`pushers`] |
+//! | pods that push their stats themselves | [`crate::reporters`] |
 //! | whether an error is news | [`news`] |
 
 pub mod news;
 mod pods;
-pub mod pushers;
 mod service;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,4 @@
 use super::news::{News, Told};
-use super::pushers::{FRESH, Pushers};
 use super::way::Way;
 use super::*;
 use crate::mesh::MeshMode;
@@ -151,20 +150,6 @@ fn a_service_that_fails_ten_times_has_failed() {
     assert_eq!(asked, 10);
     let mut way = Way::new(MeshMode::Enabled, false);
     assert_eq!(round.conclude(&mut way, &Nothing).stat, Err(ScrapeError::Other));
-}
-
-#[test]
-fn who_has_pushed_lately_pushes() {
-    let mut pushers = Pushers::default();
-    pushers.note(&"a".into(), NOW);
-    assert!(pushers.push("a", NOW) && !pushers.push("b", NOW) && !pushers.push("a", NOW + FRESH));
-    // What it pushed last may come after it is gone.
-    pushers.retain(NOW, |_| false);
-    assert!(pushers.know("a"));
-    pushers.retain(NOW + Duration::from_secs(61), |_| true);
-    assert!(pushers.know("a"));
-    pushers.retain(NOW + Duration::from_secs(61), |_| false);
-    assert!(!pushers.know("a") && !pushers.push("a", NOW));
 }
 
 #[test]
