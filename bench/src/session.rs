@@ -131,7 +131,7 @@ fn short(text: &str) -> String {
 }
 
 /// One that listens may not know its app yet.
-fn works(running: &Running, work: &Work) -> anyhow::Result<()> {
+pub(crate) fn works(running: &Running, work: &Work) -> anyhow::Result<()> {
     let one = Work { connections: 1, streams: 1, ..work.clone() };
     let began = Instant::now();
     loop {
