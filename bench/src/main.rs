@@ -108,7 +108,7 @@ fn compare(options: Options) -> anyhow::Result<ExitCode> {
     let mut session = Session::new(options)?;
     for row in rows::ALL.iter().filter(|row| session.options.wants(row.name)).collect::<Vec<_>>() {
         eprintln!("{:5.0} s  {}: {}", began.elapsed().as_secs_f64(), row.name, row.about);
-        if let Err(error) = (row.run)(&mut session) {
+        if let Err(error) = session.look_after_apps().and_then(|()| (row.run)(&mut session)) {
             let line = format!("{}: {error:#}", row.name);
             eprintln!("MISSING {line}");
             session.book.missing.push(line);

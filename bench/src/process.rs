@@ -85,6 +85,11 @@ impl Process {
         Ok(())
     }
 
+    /// False when it has ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_none())
+    }
+
     /// The end of its log.
     pub(crate) fn said(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(crate) struct Session {
     pub(crate) book: Book,
     draw: fastrand::Rng,
     told: BTreeSet<Peer>,
-    _apps: Vec<Process>,
+    apps: Vec<Process>,
 }
 
 /// For a first look at a peer that has just been started.
@@ -31,7 +31,20 @@ impl Session {
         let folder = tempfile::tempdir()?;
         let apps = peers::apps(folder.path())?;
         let (book, draw, told) = (Book::default(), fastrand::Rng::new(), BTreeSet::new());
-        Ok(Session { options, folder, book, draw, told, _apps: apps })
+        Ok(Session { options, folder, book, draw, told, apps })
+    }
+
+    /// Before a row: apps that somebody has ended are started anew. What was
+    /// measured without them was not counted.
+    pub(crate) fn look_after_apps(&mut self) -> anyhow::Result<()> {
+        if !self.apps.iter_mut().all(Process::is_running) {
+            let line = "an app had been ended from outside; it was started anew".to_owned();
+            eprintln!("NOTE {line}");
+            self.book.notes.push(line);
+            self.apps.clear();
+            self.apps = peers::apps(self.folder.path())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -70,7 +83,7 @@ impl Session {
             match running {
                 Ok(running) => started.push(running),
                 Err(error) => {
-                    let line = format!("{row}: {} does not do this: {error:#}", peer.name());
+                    let line = short(&format!("{row}: {} does not do this: {error:#}", peer.name()));
                     eprintln!("MISSING {line}");
                     self.book.missing.push(line);
                 }
@@ -104,14 +117,21 @@ impl Session {
     }
 
     pub(crate) fn drop_round(&mut self, row: &str, peer: Peer, round: usize, why: &str) {
-        let line = format!("{row}, {}, round {}: {why}", peer.name(), round + 1);
+        let line = short(&format!("{row}, {}, round {}: {why}", peer.name(), round + 1));
         eprintln!("NOT COUNTED {line}");
         self.book.dropped.push(line);
     }
 }
 
+/// One line, and no more than one would read.
+fn short(text: &str) -> String {
+    const LETTERS_MAX: usize = 300;
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    words.join(" ").chars().take(LETTERS_MAX).collect()
+}
+
 /// One that listens may not know its app yet.
-fn works(running: &Running, work: &Work) -> anyhow::Result<()> {
+pub(crate) fn works(running: &Running, work: &Work) -> anyhow::Result<()> {
     let one = Work { connections: 1, streams: 1, ..work.clone() };
     let began = Instant::now();
     loop {

@@ -8,7 +8,7 @@ use crate::session::Session;
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const STREAMS: usize = 250;
 /// Memory is compared between so many held requests and more.
 const LOW: usize = 1000;
 const ROUNDS: usize = 3;
-const FLUSH: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One revision without a pod.
 const NOBODY: &str = "revisions:\n- {name: default/rev, fallback: true, containerConcurrency: 10, pods: []}\n...\n";
@@ -37,10 +37,11 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<()> {
             let folder = session.folder().to_owned();
             let setup = Setup { protocol: Protocol::Http1, limit: AMPLE };
             let activator = peers::activator(setup, NOBODY, false, &folder)?;
+            until_it_holds(activator.address)?;
             let mut crowd = Crowd::new(activator.address, measure == HTTP2)?;
             let mut at = |count: usize| -> anyhow::Result<u64> {
                 crowd.grow_to(count)?;
-                until_held(peers::metrics_of(activator.address), count)?;
+                crowd.until_held(peers::metrics_of(activator.address), count)?;
                 Ok(resident(&activator.ids()))
             };
             let low = at(LOW)?;
@@ -51,17 +52,17 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn until_held(metrics: SocketAddr, count: usize) -> anyhow::Result<()> {
+/// Until it has read its snapshot it knows no revision, and answers so at once.
+fn until_it_holds(activator: SocketAddr) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
-        let page = crowd::page(metrics, "/metrics")?;
-        let held = page.lines().filter(|line| line.starts_with("zeroscale_activator_held_requests"));
-        let held: f64 = held.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
-        if held >= count as f64 {
-            return Ok(());
+        let mut stream = crowd::connected(activator, 0)?;
+        stream.set_read_timeout(Some(LOOK))?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: bench.example\r\n\r\n")?;
+        match stream.read(&mut [0; 64]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            _ => ensure!(began.elapsed() < PATIENCE, "it answers instead of holding"),
         }
-        ensure!(began.elapsed() < PATIENCE, "{held} are held, not {count}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -124,9 +125,26 @@ impl Crowd {
                 let (answer, _) = client.ready().await?.send_request(request.body(())?, true)?;
                 streams.push(answer);
             }
-            // What is on its way leaves: nothing runs here outside of this call.
-            tokio::time::sleep(FLUSH).await;
             Ok(())
         })
+    }
+
+    /// Waits until all have come to the activator.
+    fn until_held(&self, metrics: SocketAddr, count: usize) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            match &self.http2 {
+                // What is on its way leaves: connections stand still outside of this.
+                Some(runtime) => runtime.block_on(async { tokio::time::sleep(LOOK).await }),
+                None => std::thread::sleep(LOOK),
+            }
+            let page = crowd::page(metrics, "/metrics")?;
+            let held = page.lines().filter(|line| line.starts_with("zeroscale_activator_held_requests"));
+            let held: f64 = held.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+            if held >= count as f64 {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < PATIENCE, "{held} are held, not {count}");
+        }
     }
 }

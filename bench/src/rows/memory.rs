@@ -6,7 +6,7 @@ use crate::clients::Work;
 use crate::crowd;
 use crate::load::Pace;
 use crate::peers::{AMPLE, Peer, Protocol, Running, Setup};
-use crate::session::Session;
+use crate::session::{Session, works};
 use std::thread;
 use std::time::Duration;
 
@@ -58,6 +58,7 @@ fn one(session: &mut Session, peer: Peer, setup: Setup, round: usize) -> anyhow:
     drop(running);
     let running = peer.start(setup, &folder)?;
     let load = Work::get("/1k", 1 << 10, CONNECTIONS);
+    works(&running, &load)?;
     let (address, time) = (running.address, Duration::from_secs(2));
     let most = thread::scope(|scope| {
         let loading = scope.spawn(|| load.own(address, Pace::Closed, time));
