@@ -4,8 +4,8 @@
 //!
 //! | job | module |
 //! | --- | --- |
-//! | the autoscaler, all of it on one thread | [`side`] |
-//! | senders of encoded batches | [`senders`] |
+//! | the autoscaler, all of it on one thread | `side` |
+//! | senders of encoded batches | `senders` |
 
 mod senders;
 mod side;
