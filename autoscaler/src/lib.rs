@@ -67,6 +67,9 @@ pub const AFTER_ANSWERS: Duration = Duration::from_millis(500);
 /// came meanwhile have their turn.
 const SLICE: usize = 256;
 
+/// The memory of so many is looked at before they are worked with.
+const TOGETHER: usize = 16;
+
 /// An autoscaler's settings.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -259,11 +262,15 @@ impl Autoscaler {
     fn ingest_rows(&self, at: Moment, rows: &mut [Row], now: Moment) -> Vec<Order> {
         let mut deciders = self.deciders.lock();
         let mut orders = Vec::new();
-        for row in rows {
-            let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
-            decider.record_row(at, row, now);
-            if decider.is_poked_by(row.stat.average_concurrency, false) {
-                orders.extend(decider.evaluate(now));
+        for rows in rows.chunks_mut(TOGETHER) {
+            let look = |place: usize, decider: &Decider| decider.touch(at, rows[place].reporter);
+            deciders.touch(rows.iter().map(|row| row.found), look);
+            for row in rows {
+                let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
+                decider.record_row(at, row, now);
+                if decider.is_poked_by(row.stat.average_concurrency, false) {
+                    orders.extend(decider.evaluate(now));
+                }
             }
         }
         orders
@@ -298,6 +305,9 @@ impl Autoscaler {
         let mut deciders = self.deciders.lock();
         let mut revisions = 0;
         while revisions < most {
+            if revisions % TOGETHER == 0 {
+                deciders.touch_due(TOGETHER.min(most - revisions), |decider| decider.touch_all(now));
+            }
             let Some(decider) = deciders.next() else { break };
             revisions += 1;
             if let Some(order) = decider.evaluate(now) {
