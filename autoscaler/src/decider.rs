@@ -233,6 +233,16 @@ impl Decider {
         }
     }
 
+    /// Looks at what [`Decider::record_row`] will need.
+    pub(crate) fn touch(&self, at: Moment, reporter: Option<u32>) -> u64 {
+        self.collection.touch(at) ^ self.reporters.touch(reporter)
+    }
+
+    /// Looks at what [`Decider::evaluate`] will need.
+    pub(crate) fn touch_all(&self, now: Moment) -> u64 {
+        self.touch(now, Some(0)) ^ u64::from(self.view.without_room) ^ self.history.touch()
+    }
+
     fn hear(&mut self, name: &PodName, guess: Option<u32>, now: Moment) -> Heard {
         let Decider { reporters, view, .. } = self;
         let pod = || view.pods.iter().find(|pod| pod.name == *name).map(|pod| pod.name.clone());

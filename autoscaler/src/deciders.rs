@@ -111,6 +111,23 @@ impl Deciders {
         self.all.get_mut(found.place)?.as_mut()
     }
 
+    /// Looks at those found, one after the other. What is far apart in memory
+    /// takes its time to come; asked for in one go it comes together, while work
+    /// on one after the other would wait for each.
+    pub(crate) fn touch(&self, found: impl Iterator<Item = Found> + Clone, look: impl Fn(usize, &Decider) -> u64) {
+        let of = |found: Found| self.all.get(found.place).and_then(Option::as_ref);
+        let first = found.clone().filter_map(of).fold(0, |sum, decider| sum ^ decider.serial);
+        let rest =
+            found.enumerate().filter_map(|(n, found)| Some(look(n, of(found)?))).fold(first, |sum, one| sum ^ one);
+        std::hint::black_box(rest);
+    }
+
+    /// The same of the next ones that are due.
+    pub(crate) fn touch_due(&self, count: usize, look: impl Fn(&Decider) -> u64) {
+        let found = self.due.iter().take(count).map(|&place| Found { place, serial: 0 });
+        self.touch(found, |_, decider| look(decider));
+    }
+
     /// A revision that is not there yet; it is due before all others.
     pub(crate) fn insert(&mut self, id: RevisionId, mut decider: Decider) {
         // From 1 on: 0 is nobody's.

@@ -221,6 +221,11 @@ impl History {
         self.records.shrink_to_fit();
     }
 
+    /// Looks at the newest record, so that it is there by the time it is needed.
+    pub(crate) fn touch(&self) -> u64 {
+        self.records.back().map_or(0, |record| u64::from(record.times))
+    }
+
     /// Bytes that it holds, beside its own size.
     pub(crate) fn bytes(&self) -> usize {
         self.records.capacity() * size_of::<Record>() + self.heap

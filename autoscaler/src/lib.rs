@@ -76,6 +76,8 @@ const SLICE: usize = 256;
 
 /// So many histories are copied at a stretch.
 const HISTORIES: usize = 16;
+/// The memory of so many is looked at before they are worked with.
+const TOGETHER: usize = 16;
 
 /// An autoscaler's settings.
 #[derive(Clone, Debug)]
@@ -406,16 +408,20 @@ impl Autoscaler {
     fn ingest_rows(&self, at: Moment, rows: &mut [Row], now: Moment) -> Vec<Order> {
         let mut deciders = self.deciders.lock();
         let mut orders = Vec::new();
-        for row in rows {
-            let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
-            let before = decider.history.bytes();
-            orders.extend(if self.tap.is_on() {
-                self.tap.pass(decider, &Input::Stat { at, stat: &row.stat, urgent: false }, now)
-            } else {
-                decider.take_row(at, row, now).order()
-            });
-            let after = decider.history.bytes();
-            deciders.history_changed(before, after);
+        for rows in rows.chunks_mut(TOGETHER) {
+            let look = |place: usize, decider: &Decider| decider.touch(at, rows[place].reporter);
+            deciders.touch(rows.iter().map(|row| row.found), look);
+            for row in rows {
+                let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
+                let before = decider.history.bytes();
+                orders.extend(if self.tap.is_on() {
+                    self.tap.pass(decider, &Input::Stat { at, stat: &row.stat, urgent: false }, now)
+                } else {
+                    decider.take_row(at, row, now).order()
+                });
+                let after = decider.history.bytes();
+                deciders.history_changed(before, after);
+            }
         }
         orders
     }
@@ -450,6 +456,9 @@ impl Autoscaler {
         deciders.goes_on(now);
         let mut revisions = 0;
         while revisions < most {
+            if revisions % TOGETHER == 0 {
+                deciders.touch_due(TOGETHER.min(most - revisions), |decider| decider.touch_all(now));
+            }
             let Some(decider) = deciders.next() else { break };
             revisions += 1;
             let before = decider.history.bytes();

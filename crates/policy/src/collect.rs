@@ -166,6 +166,17 @@ impl Collection {
         self.open.values.push((concurrency, rps));
     }
 
+    /// Looks at the memory that a report of the second of `at` will need, so that
+    /// it is there by then.
+    pub fn touch(&self, at: Moment) -> u64 {
+        let Open { second, values } = &self.open;
+        if *second == at.unix_seconds() {
+            return values.last().map_or(0, |both| both.0.to_bits());
+        }
+        let of = |pair: &Pair| pair.stable.touch(*second) ^ pair.panic.touch(*second);
+        of(&self.concurrency) ^ of(&self.rps)
+    }
+
     /// Puts into the windows what has come. Reading an average does it too.
     pub fn settle(&mut self) {
         let Open { second, values } = &mut self.open;

@@ -176,6 +176,13 @@ impl Reporters {
         Heard { place, gone: false, begins: place.is_some() }
     }
 
+    /// Looks at the memory of the one in that place, so that it is there by the
+    /// time it is needed.
+    pub fn touch(&self, place: Option<u32>) -> u64 {
+        let one = place.and_then(|place| self.list.get(place as usize));
+        one.map_or(0, |one| one.inside.to_bits() ^ one.at.unix_nanos().cast_unsigned())
+    }
+
     /// The name that it is found by soonest.
     pub fn name(&self, heard: &Heard) -> Option<&PodName> {
         Some(&self.list.get(heard.place?)?.name)

@@ -121,6 +121,11 @@ impl Window {
         }
     }
 
+    /// Looks at the bucket that a record of that index would go to.
+    pub(crate) fn touch(&self, index: i64) -> u64 {
+        self.bucket(index).to_bits()
+    }
+
     /// Gives its buckets up if it [is empty](Window::is_empty) at `now`.
     pub fn release(&mut self, now: Moment) {
         if !self.buckets.is_empty() && self.is_empty(now) {
