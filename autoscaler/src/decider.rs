@@ -11,7 +11,6 @@ use crate::schedule::Schedule;
 use crate::status::{self, RevisionStatus};
 use crate::why::answer::Inquiry;
 pub(crate) use held::Held;
-use parking_lot::Mutex;
 use policy::collect::{Collection, Dropped, Silence};
 use policy::compat::Compat;
 use policy::decider::Status;
@@ -60,6 +59,8 @@ pub(crate) struct Evaluated {
     /// Pods ordered so far; `None` before the first order.
     pub(crate) ordered: Option<u32>,
     pub(crate) order: Option<Order>,
+    /// Bytes of the history before and after it.
+    pub(crate) history: (usize, usize),
 }
 
 impl Taken {
@@ -67,13 +68,6 @@ impl Taken {
         match self {
             Taken::Noted => None,
             Taken::Decided(evaluated) => Some(evaluated),
-        }
-    }
-
-    pub(crate) fn order(self) -> Option<Order> {
-        match self {
-            Taken::Noted => None,
-            Taken::Decided(evaluated) => evaluated.order,
         }
     }
 }
@@ -354,14 +348,15 @@ impl Decider {
         self.decisions += 1;
         let fresh = Fresh { at: now, decision, verdict, ordered: self.ordered };
         let reason = status::in_a_word(&fresh);
+        let before = self.history.bytes();
         if self.history.add(&fresh) {
             tracing::info!(revision = %self.id, wanted = self.ordered, path = status::path(self.path), reason, "decided");
         }
         let order = self.ordered.map(|wanted| {
             let go_first = self.go_first(&view, wanted, now);
-            Order { revision: self.id.clone(), wanted, path: self.path, reason: shared(reason), go_first }
+            Order { revision: self.id.clone(), wanted, path: self.path, reason, go_first }
         });
-        Evaluated { judged, ordered: self.ordered, order }
+        Evaluated { judged, ordered: self.ordered, order, history: (before, self.history.bytes()) }
     }
 
     /// Which pods are to go, if there are more than wanted.
@@ -420,18 +415,6 @@ impl Decider {
     pub(crate) fn status(&self, id: &RevisionId, now: Moment) -> RevisionStatus {
         status::of(id, self, now)
     }
-}
-
-/// One text for all orders with the same reason.
-fn shared(reason: &'static str) -> Arc<str> {
-    static KNOWN: Mutex<Vec<Arc<str>>> = Mutex::new(Vec::new());
-    let mut known = KNOWN.lock();
-    if let Some(known) = known.iter().find(|known| ***known == *reason) {
-        return known.clone();
-    }
-    let new: Arc<str> = reason.into();
-    known.push(new.clone());
-    new
 }
 
 pub(crate) fn starting(view: &RevisionView) -> u32 {

@@ -3,12 +3,13 @@
 //! Each has a place that stays its own, so that a round over all of them can
 //! stop in between: it goes on where it was, whatever came or went meanwhile.
 
-use crate::decider::Decider;
+use crate::decider::{Decider, Taken};
 use crate::history::History;
 use crate::history::room::Room;
 use policy::forecast::Beat;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
+use policy::world::Order;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
@@ -83,11 +84,15 @@ impl Deciders {
         self.all.get(*self.places.get(id)?)?.as_ref()
     }
 
-    /// A history has another size than before.
-    pub(crate) fn history_changed(&mut self, before: usize, after: usize) {
+    /// What came of an input: the order, if one is to be given. Its history may
+    /// have grown.
+    pub(crate) fn order(&mut self, taken: Taken) -> Option<Order> {
+        let Taken::Decided(evaluated) = taken else { return None };
+        let (before, after) = evaluated.history;
         if self.room.changed(before, after) {
             self.make_room();
         }
+        evaluated.order
     }
 
     /// Counts all histories, and drops what is too much of them.

@@ -394,11 +394,8 @@ impl Autoscaler {
         let mut orders = Vec::new();
         for (id, stat) in &batch.stats {
             let Some(decider) = deciders.get_mut(id) else { continue };
-            let before = decider.history.bytes();
-            let input = Input::Stat { at: batch.at, stat, urgent: batch.poke };
-            orders.extend(self.tap.pass(decider, &input, now));
-            let after = decider.history.bytes();
-            deciders.history_changed(before, after);
+            let taken = self.tap.pass(decider, &Input::Stat { at: batch.at, stat, urgent: batch.poke }, now);
+            orders.extend(deciders.order(taken));
         }
         orders
     }
@@ -413,14 +410,12 @@ impl Autoscaler {
             deciders.touch(rows.iter().map(|row| row.found), look);
             for row in rows {
                 let Some(decider) = deciders.find(&row.revision, &mut row.found) else { continue };
-                let before = decider.history.bytes();
-                orders.extend(if self.tap.is_on() {
+                let taken = if self.tap.is_on() {
                     self.tap.pass(decider, &Input::Stat { at, stat: &row.stat, urgent: false }, now)
                 } else {
-                    decider.take_row(at, row, now).order()
-                });
-                let after = decider.history.bytes();
-                deciders.history_changed(before, after);
+                    decider.take_row(at, row, now)
+                };
+                orders.extend(deciders.order(taken));
             }
         }
         orders
@@ -461,12 +456,10 @@ impl Autoscaler {
             }
             let Some(decider) = deciders.next() else { break };
             revisions += 1;
-            let before = decider.history.bytes();
-            if let Some(order) = self.tap.pass(decider, &Input::Due, now) {
+            let taken = self.tap.pass(decider, &Input::Due, now);
+            if let Some(order) = deciders.order(taken) {
                 give(order);
             }
-            let after = decider.history.bytes();
-            deciders.history_changed(before, after);
         }
         let over = !deciders.are_due();
         drop(deciders);

@@ -87,7 +87,7 @@ pub struct Difference {
 
 impl Decided {
     pub(crate) fn of(evaluated: &Evaluated) -> Decided {
-        let Evaluated { judged: Judged { decision, verdict }, ordered, order } = evaluated;
+        let Evaluated { judged: Judged { decision, verdict }, ordered, order, .. } = evaluated;
         Decided {
             wish: decision.as_ref().ok().map(Wish::of),
             undecided: decision.as_ref().err().map(|why| why.as_str().to_owned()),

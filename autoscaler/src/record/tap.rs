@@ -7,11 +7,11 @@ use super::stream::{self, Lines, Recording};
 use super::view::View;
 use super::{Ask, RECORDINGS_MAX, Refused};
 use crate::Config;
-use crate::decider::{Decider, Input};
+use crate::decider::{Decider, Input, Taken};
 use parking_lot::Mutex;
 use policy::moment::Moment;
 use policy::revision::RevisionId;
-use policy::world::{Order, RevisionView};
+use policy::world::RevisionView;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,9 +82,9 @@ impl Tap {
     }
 
     /// Gives a decider an input, on the record.
-    pub(crate) fn pass(&self, decider: &mut Decider, input: &Input<'_>, now: Moment) -> Option<Order> {
-        if !self.is_on.load(Ordering::Relaxed) {
-            return decider.take(input, now).order();
+    pub(crate) fn pass(&self, decider: &mut Decider, input: &Input<'_>, now: Moment) -> Taken {
+        if !self.is_on() {
+            return decider.take(input, now);
         }
         let mut recorders = self.recorders.lock();
         recorders.all.retain(|recorder| !recorder.lines.are_unheard());
@@ -99,12 +99,12 @@ impl Tap {
             let mut line = Line::Input(Heard { n: 0, now: now.unix_nanos(), got, decided }.into());
             of_it.into_iter().for_each(|recorder| recorder.hear(&decider.id, &mut line));
         }
-        taken.order()
+        taken
     }
 
     /// A decider is new, and remembers nothing yet.
     pub(crate) fn begun(&self, decider: &Decider, now: Moment) {
-        if self.is_on.load(Ordering::Relaxed) {
+        if self.is_on() {
             let mut recorders = self.recorders.lock();
             let of_it = recorders.all.iter_mut().filter(|of| of.wants(&decider.view, &decider.id));
             of_it.for_each(|recorder| recorder.introduce(decider, IsNew::Yes, now));
@@ -113,7 +113,7 @@ impl Tap {
 
     /// A revision is not decided on any more.
     pub(crate) fn gone(&self, id: &RevisionId, now: Moment) {
-        if self.is_on.load(Ordering::Relaxed) {
+        if self.is_on() {
             self.recorders.lock().all.iter_mut().for_each(|recorder| recorder.forget(id, now));
         }
     }

@@ -147,7 +147,7 @@ pub struct Order {
     /// How requests should reach it.
     pub path: Path,
     /// Why, in a few words, for the platform's log.
-    pub reason: Arc<str>,
+    pub reason: &'static str,
     /// Pods to remove first when there are too many; unknown names are ignored.
     pub go_first: Vec<PodName>,
 }

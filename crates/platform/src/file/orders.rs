@@ -6,12 +6,12 @@ use crate::file::{folder, read};
 use policy::revision::RevisionId;
 use policy::world::{Order, Path};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::io::Write as _;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -101,7 +101,7 @@ async fn ended(writing: &mut Option<JoinHandle<Written>>) -> Result<Written, tok
 }
 
 /// What is wanted of a revision, as far as the file says.
-type Wanted = (u32, Path, Arc<str>);
+type Wanted = (u32, Path, Cow<'static, str>);
 
 /// Every order so far, for whoever writes them.
 type Book = BTreeMap<RevisionId, Wanted>;
@@ -132,7 +132,7 @@ struct Desk {
 impl Desk {
     fn new(path: PathBuf) -> Desk {
         let earlier = read_orders(&path).unwrap_or_default();
-        let earlier = earlier.into_iter().map(|of| (of.revision, (of.wanted, of.path, Arc::from(of.reason))));
+        let earlier = earlier.into_iter().map(|of| (of.revision, (of.wanted, of.path, Cow::from(of.reason))));
         let book: Book = earlier.collect();
         let known = book.iter().map(|(id, wanted)| (id.clone(), wanted.clone())).collect();
         let (not_before, book) = (Instant::now(), Some(book));
@@ -148,11 +148,11 @@ impl Desk {
     fn note(&mut self, order: Order) {
         let Order { revision, wanted, path, reason, go_first: _ } = order;
         match self.known.get_mut(&revision) {
-            Some(known) if (known.0, known.1, &*known.2) == (wanted, path, &*reason) => return,
-            Some(known) => *known = (wanted, path, reason.clone()),
-            None => _ = self.known.insert(revision.clone(), (wanted, path, reason.clone())),
+            Some(known) if (known.0, known.1, &*known.2) == (wanted, path, reason) => return,
+            Some(known) => *known = (wanted, path, reason.into()),
+            None => _ = self.known.insert(revision.clone(), (wanted, path, reason.into())),
         }
-        self.changed.insert(revision, (wanted, path, reason));
+        self.changed.insert(revision, (wanted, path, reason.into()));
     }
 
     fn has_news(&self) -> bool {

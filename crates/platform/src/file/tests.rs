@@ -154,7 +154,7 @@ async fn orders_are_one_whole_file_that_comes_back() {
         revision: RevisionId::new("default", name),
         wanted,
         path: Way::Activator,
-        reason: "a \"reason\"".into(),
+        reason: "a \"reason\"",
         go_first: Vec::new(),
     };
     let read = async |wanted: &[u32]| {

@@ -97,7 +97,7 @@ impl Floor {
 
     pub async fn order(&self, wanted: u32, path: Path, go_first: &[&Pod]) {
         let go_first = go_first.iter().map(|pod| Arc::clone(&pod.name)).collect();
-        let order = Order { revision: web(), wanted, path, reason: "a test".into(), go_first };
+        let order = Order { revision: web(), wanted, path, reason: "a test", go_first };
         self.platform.orders.send(order).await.unwrap();
     }
 
