@@ -22,18 +22,14 @@ impl Marks {
     pub const HOP: Marks = Marks(1 << 4);
     /// `Connection`.
     pub const CONNECTION: Marks = Marks(1 << 5);
-    /// The client's host, kept by an activator.
-    pub const ORIGINAL_HOST: Marks = Marks(1 << 6);
     /// What makes a request a probe, with its user agent.
-    pub const PROBE: Marks = Marks(1 << 7);
+    pub const PROBE: Marks = Marks(1 << 6);
     /// Which route of a service was meant.
-    pub const ROUTE: Marks = Marks(1 << 8);
+    pub const ROUTE: Marks = Marks(1 << 7);
     /// `User-Agent`.
-    pub const AGENT: Marks = Marks(1 << 9);
+    pub const AGENT: Marks = Marks(1 << 8);
     /// `Expect`.
-    pub const EXPECT: Marks = Marks(1 << 10);
-    /// `Cookie`.
-    pub const COOKIE: Marks = Marks(1 << 11);
+    pub const EXPECT: Marks = Marks(1 << 9);
 
     /// Looks at each field once.
     pub fn of(fields: &HeaderMap) -> Marks {
@@ -71,7 +67,7 @@ fn mark(name: &str) -> u32 {
             ("x-zeroscale-await-slot", INTERNAL | OURS),
         ],
         2 => &[("te", HOP)],
-        6 => &[("expect", Marks::EXPECT.0), ("cookie", Marks::COOKIE.0)],
+        6 => &[("expect", Marks::EXPECT.0)],
         7 => &[("trailer", HOP), ("upgrade", HOP)],
         9 => &[("forwarded", ORIGIN)],
         10 => &[("user-agent", Marks::AGENT.0), ("connection", Marks::CONNECTION.0), ("keep-alive", HOP)],
@@ -81,7 +77,7 @@ fn mark(name: &str) -> u32 {
             ("k-proxy-request", INTERNAL),
             ("k-network-probe", INTERNAL | PROBE),
             ("k-kubelet-probe", INTERNAL | PROBE),
-            ("k-original-host", INTERNAL | Marks::ORIGINAL_HOST.0),
+            ("k-original-host", INTERNAL),
         ],
         16 => &[("proxy-connection", HOP), ("x-forwarded-host", ORIGIN), ("k-passthrough-lb", INTERNAL)],
         17 => &[("x-forwarded-proto", ORIGIN), ("transfer-encoding", HOP)],
