@@ -3,8 +3,9 @@
 use anyhow::Context;
 use bytes::Bytes;
 use http::header::HOST;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::fmt;
@@ -93,14 +94,26 @@ async fn exchange<S>(stream: S, host: &str, path: &str) -> anyhow::Result<(Statu
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let answer = begin(stream, host, path).await?;
+    Ok((answer.status(), whole(answer, BODY_BYTES_MAX).await?))
+}
+
+/// Asks over a connection of its own; the head of the answer.
+pub(crate) async fn begin<S>(stream: S, host: &str, path: &str) -> anyhow::Result<Response<Incoming>>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let (mut client, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
-    // Its errors come to the request.
+    // Its errors come to the request and the body.
     tokio::spawn(connection);
     let request = Request::get(path).header(HOST, host).body(Empty::new())?;
-    let answer = client.send_request(request).await?;
-    let code = answer.status();
-    let body = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
-    Ok((code, body.to_bytes()))
+    Ok(client.send_request(request).await?)
+}
+
+/// The body of an answer, of so many bytes at most.
+pub(crate) async fn whole(answer: Response<Incoming>, bytes_max: usize) -> anyhow::Result<Bytes> {
+    let body = Limited::new(answer.into_body(), bytes_max).collect().await.map_err(anyhow::Error::from_boxed)?;
+    Ok(body.to_bytes())
 }
 
 #[cfg(test)]

@@ -1,18 +1,12 @@
 //! The connection to the autoscaler that is recorded.
 
 use crate::admin::folder;
-use crate::client::Port;
+use crate::client::{self, Port};
 use crate::status;
 use anyhow::{Context, bail};
 use autoscaler::record::Ask;
 use autoscaler::record::answer::PATH;
-use bytes::Bytes;
-use http::Request;
-use http::header::HOST;
-use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -76,17 +70,13 @@ async fn over<S>(stream: S, host: &str, ask: &Ask) -> anyhow::Result<Incoming>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (mut client, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
-    // Its errors come to the request and the body.
-    tokio::spawn(connection);
-    let request = Request::get(format!("{PATH}?{}", ask.query())).header(HOST, host).body(Empty::new())?;
-    let answer = client.send_request(request).await?;
+    let answer = client::begin(stream, host, &format!("{PATH}?{}", ask.query())).await?;
     let status = answer.status();
     if status.is_success() {
         return Ok(answer.into_body());
     }
-    let why = Limited::new(answer.into_body(), REFUSAL_BYTES_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
-    bail!("answers {status}: {}", String::from_utf8_lossy(&why.to_bytes()).trim_end())
+    let why = client::whole(answer, REFUSAL_BYTES_MAX).await?;
+    bail!("answers {status}: {}", String::from_utf8_lossy(&why).trim_end())
 }
 
 #[cfg(test)]
