@@ -75,12 +75,7 @@ async fn activator(snapshots: &Path, stats: SocketAddr) -> (Daemon, SocketAddr) 
     let arguments = ["--snapshots", snapshots, "--stats", &stats];
     let mut activator = Daemon::start(&binaries::fileactivator().unwrap(), &arguments, &[]);
     let door = activator.address("listening for requests");
-    let up = async {
-        while !activator.lines().iter().any(|line| line.contains("the autoscaler takes stats")) {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, up).await.expect("the stream is up");
+    activator.says("the autoscaler takes stats").await;
     (activator, door)
 }
 

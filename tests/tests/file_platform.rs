@@ -218,12 +218,7 @@ async fn from_zero_and_back_over_three_processes() {
     let arguments = ["--snapshots", files.snapshots.to_str().unwrap(), "--stats", &stats.to_string()];
     let mut activator = Daemon::start(&binaries::fileactivator().unwrap(), &arguments, &[]);
     let door = activator.address("listening for requests");
-    let knows = async {
-        while !activator.lines().iter().any(|line| line.contains("the autoscaler takes stats")) {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, knows).await.expect("the stream is up");
+    activator.says("the autoscaler takes stats").await;
     while !ask(admin, "/healthz").await.starts_with("HTTP/1.1 200") {
         sleep(Duration::from_millis(5)).await;
     }

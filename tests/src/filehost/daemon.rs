@@ -53,6 +53,18 @@ impl Daemon {
         }
     }
 
+    /// Waits until it has written a line with `what` in it.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn says(&self, what: &str) {
+        let began = Instant::now();
+        while !self.lines().iter().any(|line| line.contains(what)) {
+            assert!(began.elapsed() < PATIENCE, "not said: {what}: {:#?}", self.lines());
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Its number.
     pub fn pid(&self) -> i32 {
         Pid::from_child(&self.child).as_raw_pid()
