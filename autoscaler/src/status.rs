@@ -7,6 +7,7 @@ use policy::moment::Moment;
 use policy::revision::{Metric, RevisionId};
 use policy::world::{Path, PodPhase};
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 
 /// Decisions in a status; `why` has more.
 const DECISIONS_SHOWN: usize = 32;
@@ -185,14 +186,16 @@ fn sentence(record: &Record, unit: Metric, limits: &[LimitStatus]) -> String {
     if made.in_panic {
         text.push_str(", in panic");
     }
-    for limit in limits {
-        if limit.from == limit.to {
-            text.push_str(&format!(", {} holds {}", limit.limit, limit.to));
-        } else {
-            text.push_str(&format!(", {} {}->{}", limit.limit, limit.from, limit.to));
-        }
-    }
+    limits.iter().for_each(|limit| acted(&mut text, &limit.limit, limit.from, limit.to));
     text
+}
+
+/// Adds a limit that acted: pods before and after it.
+pub(crate) fn acted(text: &mut String, limit: &str, from: i32, to: i32) {
+    let _ = match from == to {
+        true => write!(text, ", {limit} holds {to}"),
+        false => write!(text, ", {limit} {from}->{to}"),
+    };
 }
 
 /// Averages of load are sums of differences: what is left of nothing may lie a

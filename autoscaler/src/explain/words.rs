@@ -2,6 +2,7 @@
 
 use super::Step;
 use crate::record::decided::{Decided, Limit, Wish};
+use crate::status;
 use policy::compat::Compat;
 use policy::moment::Moment;
 use policy::revision::Metric;
@@ -46,7 +47,7 @@ impl Decided {
             (None, Some(why)) => _ = write!(text, "no decision ({why}); the last one stands"),
             (None, None) => text.push_str("no decision"),
         }
-        acted(&mut text, &self.bounds);
+        limits(&mut text, &self.bounds);
         text
     }
 }
@@ -57,28 +58,18 @@ impl Wish {
             true => ("panic", self.panic, self.wish_panic),
             false => ("stable", self.stable, self.wish_stable),
         };
-        let unit = match metric {
-            Metric::Concurrency => "concurrency",
-            Metric::Rps => "rps",
-        };
-        // What is left of nothing may lie a little below it.
-        let load = if load.0.abs() < 0.005 { 0.0 } else { load.0 };
+        let (unit, load) = (status::metric(metric), status::tidy(load.0));
         let (pods, each) = (pods.0 + 0.0, if pods.0 == 1.0 { "pod" } else { "pods" });
         let _ = write!(text, "{unit} {load:.2} over the {window} window / target {} = {pods} {each}", self.target);
         if self.in_panic {
             text.push_str(", in panic");
         }
-        acted(text, &self.limits);
+        limits(text, &self.limits);
     }
 }
 
-fn acted(text: &mut String, limits: &[Limit]) {
-    for (name, from, to) in limits {
-        let _ = match from == to {
-            true => write!(text, ", {name} holds {to}"),
-            false => write!(text, ", {name} {from}->{to}"),
-        };
-    }
+fn limits(text: &mut String, limits: &[Limit]) {
+    limits.iter().for_each(|(name, from, to)| status::acted(text, name, *from, *to));
 }
 
 #[cfg(test)]
