@@ -169,11 +169,6 @@ impl Deciders {
         self.all.iter().flatten()
     }
 
-    /// All, in no order.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Decider> {
-        self.all.iter_mut().flatten()
-    }
-
     /// All, by name.
     pub(crate) fn sorted(&self) -> Vec<(&RevisionId, &Decider)> {
         let found = |(id, place): (_, &usize)| Some((id, self.all.get(*place)?.as_ref()?));

@@ -74,8 +74,8 @@ pub const AFTER_ANSWERS: Duration = Duration::from_millis(500);
 /// came meanwhile have their turn.
 const SLICE: usize = 256;
 
-/// So many histories are copied at a stretch.
-const HISTORIES: usize = 16;
+/// So many revisions are copied at a stretch; decisions go on in between.
+const COPIED: usize = 16;
 /// The memory of so many is looked at before they are worked with.
 const TOGETHER: usize = 16;
 
@@ -173,8 +173,12 @@ impl Autoscaler {
     pub fn save(&self, now: Moment) -> BTreeMap<RevisionId, Saved> {
         let mut all = self.saved.lock().clone();
         all.retain(|_, saved| now.since(saved.at) <= saved::AGE_MAX);
-        let mut deciders = self.deciders.lock();
-        all.extend(deciders.iter_mut().map(|decider| (decider.id().clone(), decider.save(now))));
+        let ids: Vec<RevisionId> = self.deciders.lock().iter().map(Decider::id).collect();
+        for few in ids.chunks(COPIED) {
+            let mut deciders = self.deciders.lock();
+            let saved = few.iter().filter_map(|id| Some((id.clone(), deciders.get_mut(id)?.save(now))));
+            all.extend(saved);
+        }
         all
     }
 
@@ -210,7 +214,7 @@ impl Autoscaler {
             let deciders = self.deciders.lock();
             deciders.iter().map(Decider::id).chain(deciders.earlier.keys().cloned()).collect()
         };
-        for few in ids.chunks(HISTORIES) {
+        for few in ids.chunks(COPIED) {
             let few: Vec<_> = {
                 let deciders = self.deciders.lock();
                 let of = |id| deciders.get(id).map(|decider| &decider.history).or_else(|| deciders.earlier.get(id));
