@@ -8,16 +8,18 @@ use observe::{End, RequestFacts, Watch};
 use plumbing::body::{Body, Guard, Origin};
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
-use plumbing::forward::{Received, SendError, Trip};
-use plumbing::h1::{Hold, OnUpgrade, Withheld};
+use plumbing::forward::{Answer, Received, SendError, Trip};
+use plumbing::h1::{Answered, Held, Hold, OnUpgrade, Plain, Relay, Rules, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
 use plumbing::limiter::{self, Permit};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
+use plumbing::serve::Service;
 use plumbing::target::{self, AsItCame};
 use plumbing::{grpc_status, headers, tunnel};
 use policy::compat::Compat;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +29,38 @@ const EXPECT_PATIENCE: Duration = Duration::from_millis(5);
 /// The original's.
 const EXPECT_PATIENCE_STRICT: Duration = Duration::from_secs(1);
 
+/// The requests of the main port.
+#[derive(Clone)]
+pub(crate) struct Chain(pub(crate) Arc<Sidecar>);
+
+impl Service for Chain {
+    fn whole(
+        &self,
+        caller: Arc<Caller>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send + 'static + use<> {
+        serve(self.0.clone(), caller, request)
+    }
+
+    /// Strict mode, and whoever wants to know all of each request, goes the
+    /// whole way.
+    fn rules(&self, caller: &Caller) -> Option<Rules> {
+        let short = self.0.config.compat == Compat::Better && !self.0.observer.wants_heads() && !caller.fds_scarce;
+        short.then(|| Rules::of(caller.ip()))
+    }
+
+    fn plain(
+        &self,
+        caller: Arc<Caller>,
+        request: Plain,
+    ) -> impl Future<Output = Option<Answered<Body>>> + Send + 'static + use<> {
+        let answer = pass_plain(self.0.clone(), caller, request);
+        async { Some(answer.await) }
+    }
+}
+
 /// Serves one request. To a gRPC call, an answer of ours is a gRPC status.
-pub(crate) async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
+async fn serve(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Body> {
     let is_grpc = sidecar.config.compat == Compat::Better && grpc_status::is_call(request.headers());
     let answer = pass(sidecar, caller, request).await;
     if is_grpc { grpc_status::instead_of(answer) } else { answer }
@@ -81,6 +113,67 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
         }
         (Err(failed), _) => refuse(&sidecar, watch, fault(&sidecar, failed)),
     }
+}
+
+/// Serves a plain request: the same steps as [`pass`], for one that asks
+/// nothing of a proxy, and so has no use for most of them.
+async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) -> Answered<Body> {
+    sidecar.drain.seen_request();
+    let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls);
+    let inside = sidecar.enter(false);
+    watch.proxied();
+    let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
+    let permit = match admit(&sidecar, &mut watch, &mut limits).await {
+        Ok(permit) => permit,
+        Err(refusal) => return Answered::Whole(refuse(&sidecar, watch, refusal)),
+    };
+    watch.at_app_plain(request.body_bytes());
+    let repeatable = request.method().is_idempotent() && request.body_bytes() == 0;
+    let answer = tokio::select! {
+        answer = caller.worker.pool().call(sidecar.config.app, request, repeatable) => answer,
+        reason = limits.passed() => return Answered::Whole(refuse(&sidecar, watch, Refusal::new(reason))),
+    };
+    let held = (Some(inside), permit);
+    let asked = Asked { switch: None, is_head: false };
+    let sent = match answer {
+        Answer::Plain(source, home) => {
+            watch.answered(source.status().as_u16());
+            limits.answered();
+            let meter = watch.passes_plain(source.status().as_u16());
+            let held = Held { home, limits, guard: Box::new(held) };
+            return Answered::Relay(Box::new(Relay::new(source, held, meter)));
+        }
+        Answer::Whole(sent) => sent,
+        Answer::NotSent(request) => {
+            let forwarded = Box::pin(send_plain(&sidecar, &caller, request, repeatable));
+            tokio::select! {
+                sent = forwarded => sent,
+                reason = limits.passed() => return Answered::Whole(refuse(&sidecar, watch, Refusal::new(reason))),
+            }
+        }
+    };
+    Answered::Whole(match sent {
+        Ok(answer) => carry(answer, watch, asked, limits, &sidecar, &caller, held),
+        Err(failed) => refuse(&sidecar, watch, fault(&sidecar, failed)),
+    })
+}
+
+/// Sends a plain request the whole way.
+async fn send_plain(
+    sidecar: &Sidecar,
+    caller: &Caller,
+    request: Plain,
+    repeatable: bool,
+) -> Result<Response<Received>, SendError> {
+    let trip = Trip {
+        repeatable,
+        patience: sidecar.config.connect_retry,
+        interim: Some(request.interim()),
+        ..Trip::default()
+    };
+    let (parts, body) = request.into_whole();
+    let body = if body.is_empty() { Body::empty() } else { Body::full(body) };
+    send(sidecar, caller, Request::from_parts(parts, body), trip).await
 }
 
 /// What a request leaves to know for its answer.

@@ -2,7 +2,7 @@
 //!
 //! It takes every request of its pod, keeps the app's concurrency limit,
 //! counts until the last byte, enforces the request's time limits, answers
-//! probes, and drains. The request path is `chain::serve`.
+//! probes, and drains. The request path is `chain`.
 
 mod chain;
 mod config;
@@ -18,6 +18,7 @@ mod report;
 mod sidecar;
 mod version;
 
+use crate::chain::Chain;
 pub use config::{Config, QUEUE_DEPTH_PER_SLOT};
 pub use readiness::Readiness;
 
@@ -128,10 +129,8 @@ async fn serve_main(
     settings.reuse_after_early_answer &= !sidecar.config.full_duplex;
     let workers = Workers::only(worker);
     let serve_port = |port: Port| {
-        let sidecar = sidecar.clone();
-        let closing = sidecar.closing.clone();
-        let handler = move |caller, request| chain::serve(sidecar.clone(), caller, request);
-        serve::serve(port, workers.clone(), settings.clone(), closing, handler)
+        let chain = Chain(sidecar.clone());
+        serve::serve(port, workers.clone(), settings.clone(), sidecar.closing.clone(), chain)
     };
     let plain = serve_port(plain.into());
     let tls = tls.map(|(listener, acceptor)| serve_port(Port::with_tls(listener, acceptor)));

@@ -38,6 +38,11 @@ impl Watch {
         response.map(|body| body.metered(Box::new(written)))
     }
 
+    /// The meter of an answer of the app's, which ends with its body.
+    pub fn passes_plain(self, status: u16) -> Option<Box<dyn Meter>> {
+        (!self.is_off()).then(|| Box::new(Written { watch: self, status, bytes: 0 }) as Box<dyn Meter>)
+    }
+
     /// To be kept for as long as an upgraded connection lasts.
     pub fn tunnels(self) -> Tunnel {
         Tunnel(Some(self))

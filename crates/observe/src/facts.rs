@@ -11,6 +11,8 @@ const KUBELET_AGENT: &[u8] = b"kube-probe/";
 const NETWORK_PROBE: &str = "k-network-probe";
 const KUBELET_PROBE: &str = "k-kubelet-probe";
 const TAG: &str = "knative-serving-tag";
+/// The tag of requests that name no route.
+pub(super) const NO_ROUTE: &str = "kn:disabled";
 const DEFAULT_ROUTE: &str = "knative-serving-default-route";
 
 /// A request as it came in; borrowed, and only while it begins.
@@ -64,11 +66,11 @@ impl<'a> RequestFacts<'a> {
     pub fn route_tag(&self) -> &'a str {
         let fields = &self.parts.headers;
         if !Marks::of(fields).have(Marks::ROUTE) {
-            return "kn:disabled";
+            return NO_ROUTE;
         }
         let default = fields.get(DEFAULT_ROUTE).map_or(&b""[..], HeaderValue::as_bytes);
         match (text(fields, TAG), default) {
-            ("", b"") => "kn:disabled",
+            ("", b"") => NO_ROUTE,
             ("", _) => "kn:default",
             (_, b"true") => "kn:undefined",
             (tag, _) => tag,

@@ -153,6 +153,20 @@ impl Observer {
         Watch::begin(inner.clone(), facts, labels, trace, logged)
     }
 
+    /// True when more than counts is wanted of a request: its head, for traces
+    /// or the log.
+    pub fn wants_heads(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.tracer.is_some() || inner.log.is_some())
+    }
+
+    /// A request over HTTP/1.1 begins that is no probe and names no route, and
+    /// of which only counts are wanted ([`Observer::wants_heads`]).
+    pub fn begin_plain(&self, method: &http::Method, host: &str, tls: bool) -> Watch {
+        let Some(inner) = &self.inner else { return Watch::off() };
+        let Some(metrics) = &inner.metrics else { return Watch::off() };
+        Watch::counting(inner.clone(), metrics.plain_labels(method, host, tls))
+    }
+
     /// The app has a limit: reads how many places are taken, running and waiting.
     pub fn read_depth(&self, depth: impl Fn() -> u64 + Send + Sync + 'static) {
         if let Some(metrics) = self.inner.as_ref().and_then(|inner| inner.metrics.as_ref()) {

@@ -107,6 +107,23 @@ impl Watch {
         Watch { live: Some(Box::new(live)) }
     }
 
+    /// Counts, and nothing else.
+    pub(super) fn counting(inner: Arc<Inner>, labels: Labels) -> Watch {
+        let (began, aim) = (clock::now(), Aim::default());
+        let live = Live {
+            inner,
+            began,
+            called: None,
+            answered: None,
+            labels: Some(labels),
+            read: None,
+            trace: None,
+            logged: None,
+            aim,
+        };
+        Watch { live: Some(Box::new(live)) }
+    }
+
     /// The watch itself, for whoever sees its request's end; nothing is left here.
     pub fn take(&mut self) -> Watch {
         Watch { live: self.live.take() }
@@ -238,6 +255,18 @@ impl Watch {
         if let Some(trace) = &mut live.trace {
             let app = &live.inner.app;
             trace.called(fields, || app.clone().unwrap_or_default(), false);
+        }
+    }
+
+    /// A plain one goes to the app, with a body of so many bytes.
+    pub fn at_app_plain(&mut self, body_bytes: usize) {
+        let Some(live) = &mut self.live else { return };
+        live.called = Some(clock::now());
+        if let Some(metrics) = &live.inner.metrics {
+            metrics.started();
+        }
+        if body_bytes > 0 {
+            live.read = Some(Arc::new(AtomicU64::new(body_bytes as u64)));
         }
     }
 

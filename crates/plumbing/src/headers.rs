@@ -193,7 +193,12 @@ pub fn upgrade_protocol(fields: &HeaderMap) -> Option<HeaderValue> {
 /// How long a server keeps an idle connection, if it says so
 /// (`Keep-Alive: timeout=5`, in seconds).
 pub fn keep_alive_timeout(fields: &HeaderMap) -> Option<Duration> {
-    let text = fields.get(&KEEP_ALIVE)?.to_str().ok()?;
+    timeout_in(fields.get(&KEEP_ALIVE)?.as_bytes())
+}
+
+/// The same of the field's value.
+pub(crate) fn timeout_in(value: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?;
     let of_timeout = |part: &str| part.trim().strip_prefix("timeout=")?.trim().parse().ok();
     text.split(',').find_map(of_timeout).map(Duration::from_secs)
 }

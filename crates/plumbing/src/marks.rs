@@ -10,6 +10,8 @@ use http::header::HeaderMap;
 pub struct Marks(u32);
 
 impl Marks {
+    /// None of all.
+    pub const NONE: Marks = Marks(0);
     /// What our parts say to each other in requests.
     pub const INTERNAL: Marks = Marks(1);
     /// Marks that nobody may bring along on the way to an app or a pod.
@@ -33,7 +35,7 @@ impl Marks {
 
     /// Looks at each field once.
     pub fn of(fields: &HeaderMap) -> Marks {
-        fields.keys().fold(Marks::default(), |all, name| Marks(all.0 | mark(name.as_str())))
+        fields.keys().fold(Marks::NONE, |all, name| all.or(mark(name.as_str())))
     }
 
     /// True if one of `these` is there.
@@ -54,8 +56,9 @@ const ORIGIN: u32 = Marks::ORIGIN.0;
 const HOP: u32 = Marks::HOP.0;
 const PROBE: u32 = Marks::PROBE.0;
 
-/// By length first: most names of a head have one that none of these has.
-fn mark(name: &str) -> u32 {
+/// Of one name, in lower case. By length first: most names of a head have one
+/// that none of these has.
+pub(crate) fn mark(name: &str) -> Marks {
     let group: &[(&str, u32)] = match name.len() {
         16.. if name.starts_with("x-zeroscale-") => &[
             ("x-zeroscale-offer", INTERNAL | OURS),
@@ -88,5 +91,5 @@ fn mark(name: &str) -> u32 {
         29 => &[("knative-serving-default-route", Marks::ROUTE.0)],
         _ => &[],
     };
-    group.iter().find(|(known, _)| *known == name).map_or(0, |(_, mark)| *mark)
+    group.iter().find(|(known, _)| *known == name).map_or(Marks::NONE, |(_, mark)| Marks(*mark))
 }

@@ -41,6 +41,13 @@ impl Metered {
         self.0.is_some()
     }
 
+    /// So many bytes more have passed.
+    pub(crate) fn passed(&mut self, bytes: usize) {
+        if let Some(meter) = &mut self.0 {
+            meter.passed(bytes);
+        }
+    }
+
     /// What the body gave; `last`: it says that nothing follows.
     pub(crate) fn look(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>, last: bool) {
         let (Some(meter), Poll::Ready(given)) = (&mut self.0, polled) else { return };

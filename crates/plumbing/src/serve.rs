@@ -4,7 +4,7 @@
 use crate::body::Body;
 use crate::conn::{Activity, Busy, Caller};
 use crate::fds::Room;
-use crate::h1::{self, Conditions, End, Upgraded};
+use crate::h1::{self, Answered, Conditions, End, Plain, Rules, Upgraded};
 use crate::incoming::Incoming;
 use crate::shutdown::Shutdown;
 use crate::socket::Socket;
@@ -78,14 +78,57 @@ const SILENT_MAX: Duration = Duration::from_millis(500);
 /// How long one may outlast its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Serves connections until `shutdown` drains, then closes the listener. Ends
-/// there: connections are tracked by `shutdown`, finish what they have begun,
-/// and are dropped at its second stage.
-pub async fn serve<H, F>(port: impl Into<Port>, workers: Workers, settings: Settings, shutdown: Shutdown, handler: H)
+/// Whoever answers requests.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// Answers a request.
+    fn whole(
+        &self,
+        caller: Arc<Caller>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send + 'static + use<Self>;
+
+    /// What plain requests of a caller are made ready by; `None`: they go the
+    /// whole way like all others.
+    fn rules(&self, caller: &Caller) -> Option<Rules> {
+        let _ = caller;
+        None
+    }
+
+    /// Answers a plain one; `None` where there are no rules for them.
+    fn plain(
+        &self,
+        caller: Arc<Caller>,
+        request: Plain,
+    ) -> impl Future<Output = Option<Answered<Body>>> + Send + 'static + use<Self> {
+        let _ = (caller, request);
+        std::future::ready(None)
+    }
+}
+
+impl<H, F> Service for H
 where
     H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    fn whole(
+        &self,
+        caller: Arc<Caller>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send + 'static + use<H, F> {
+        self(caller, request)
+    }
+}
+
+/// Serves connections until `shutdown` drains, then closes the listener. Ends
+/// there: connections are tracked by `shutdown`, finish what they have begun,
+/// and are dropped at its second stage.
+pub async fn serve<S: Service>(
+    port: impl Into<Port>,
+    workers: Workers,
+    settings: Settings,
+    shutdown: Shutdown,
+    service: S,
+) {
     let Port { listener, tls } = port.into();
     loop {
         if workers.fds().room() == Room::Full {
@@ -101,7 +144,7 @@ where
         match accepted {
             Ok((stream, peer)) => {
                 let arrived = Arrived { stream, peer, tls: tls.clone() };
-                hand_over(arrived, &workers, &settings, &shutdown, handler.clone());
+                hand_over(arrived, &workers, &settings, &shutdown, service.clone());
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -125,16 +168,12 @@ struct Arrived {
     tls: Option<Acceptor>,
 }
 
-fn hand_over<H, F>(arrived: Arrived, workers: &Workers, settings: &Settings, shutdown: &Shutdown, handler: H)
-where
-    H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+fn hand_over<S: Service>(arrived: Arrived, workers: &Workers, settings: &Settings, shutdown: &Shutdown, service: S) {
     let worker = workers.least_busy().clone();
     let (settings, shutdown) = (settings.clone(), shutdown.clone());
     let tracked = shutdown.clone();
     if worker.is_here() {
-        worker.clone().spawn(tracked.track(connection(arrived, worker, settings, shutdown, handler)));
+        worker.clone().spawn(tracked.track(connection(arrived, worker, settings, shutdown, service)));
         return;
     }
     // A socket belongs to the thread whose runtime it is registered with.
@@ -142,16 +181,12 @@ where
     let Ok(stream) = stream.into_std() else { return };
     worker.clone().spawn(tracked.track(async move {
         if let Ok(stream) = TcpStream::from_std(stream) {
-            connection(Arrived { stream, peer, tls }, worker, settings, shutdown, handler).await;
+            connection(Arrived { stream, peer, tls }, worker, settings, shutdown, service).await;
         }
     }));
 }
 
-async fn connection<H, F>(arrived: Arrived, worker: Worker, settings: Settings, shutdown: Shutdown, handler: H)
-where
-    H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Settings, shutdown: Shutdown, service: S) {
     let Arrived { stream, peer, tls } = arrived;
     let _fd = worker.fds().take(1);
     let _count = worker.count_connection();
@@ -160,10 +195,8 @@ where
     let fds_scarce = worker.fds().room() != Room::Free;
     let local = stream.local_addr().ok();
     let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls: tls.is_some(), local });
-    let answer = |request: Request<Incoming>| Answering {
-        answer: Box::pin(handler(caller.clone(), request)),
-        busy: Some(activity.begin()),
-    };
+    let plain = service.rules(&caller);
+    let requests = Requests { service: &service, caller: &caller, activity: &activity };
     let served = async {
         let socket = match &tls {
             None => Socket::Plain(stream),
@@ -180,9 +213,10 @@ where
             },
             wheel: worker.wheel().clone(),
             gone: |doubt| caller.guess(doubt),
+            plain,
         };
-        let http1 = |request: Request<h1::Incoming>| answer(request.map(Incoming::Http1));
-        if let End::Http2(socket) = h1::serve(socket, conditions, shutdown.draining(), http1).await {
+        if let End::Http2(socket) = h1::serve(socket, conditions, shutdown.draining(), &requests).await {
+            let answer = |request| requests.answer(request);
             Box::pin(serve_http2(socket, &settings, &shutdown, peer, answer)).await;
         }
     };
@@ -206,6 +240,37 @@ where
         }
     })
     .await;
+}
+
+/// The requests of one connection.
+struct Requests<'c, S> {
+    service: &'c S,
+    caller: &'c Arc<Caller>,
+    activity: &'c Activity,
+}
+
+impl<S: Service> Requests<'_, S> {
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Answering<impl Future<Output = Response<Body>> + Send + 'static + use<S>> {
+        let answer = Box::pin(self.service.whole(self.caller.clone(), request));
+        Answering { answer, busy: Some(self.activity.begin()) }
+    }
+}
+
+impl<S: Service> h1::Handler<Body> for &Requests<'_, S> {
+    fn whole(&self, request: Request<h1::Incoming>) -> impl Future<Output = Response<Body>> {
+        self.answer(request.map(Incoming::Http1))
+    }
+
+    async fn plain(&self, request: Plain) -> Option<Answered<Body>> {
+        let busy = self.activity.begin();
+        Some(match self.service.plain(self.caller.clone(), request).await? {
+            Answered::Relay(relay) => Answered::Relay(Box::new(relay.keeping(busy))),
+            Answered::Whole(response) => Answered::Whole(response.map(|body| body.keeping(busy))),
+        })
+    }
 }
 
 /// A handler at work. In a box: what serves a request is moved about, and a

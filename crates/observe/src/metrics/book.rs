@@ -113,7 +113,17 @@ impl Book {
     }
 
     pub(super) fn labels(&self, facts: &RequestFacts<'_>) -> Labels {
-        let (host, tag) = (facts.host(), facts.route_tag());
+        let parts = facts.parts;
+        self.labels_of((&parts.method, parts.version, facts.tls), facts.host(), facts.route_tag())
+    }
+
+    /// Labels of a request, but for its status.
+    pub(super) fn labels_of(
+        &self,
+        (method, version, tls): (&http::Method, http::Version, bool),
+        host: &str,
+        tag: &str,
+    ) -> Labels {
         let mut sheet = self.sheet().lock();
         let (host, tag) = match (sheet.hosts.number(host), sheet.tags.number(tag)) {
             (Some(host), Some(tag)) => (host, tag),
@@ -126,7 +136,7 @@ impl Book {
             }
         };
         drop(sheet);
-        Labels::new(Method::of(&facts.parts.method), facts.parts.version, facts.tls, tag, host)
+        Labels::new(Method::of(method), version, tls, tag, host)
     }
 
     /// The number of a host, or of whatever else stands in its place.

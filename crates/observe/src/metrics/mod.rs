@@ -131,6 +131,11 @@ impl Metrics {
         }
     }
 
+    /// The same of a request that names no route.
+    pub(crate) fn plain_labels(&self, method: &http::Method, host: &str, tls: bool) -> Labels {
+        self.own.labels_of((method, http::Version::HTTP_11, tls), host, super::facts::NO_ROUTE)
+    }
+
     /// A request starts at the app.
     pub(crate) fn started(&self) {
         if let (Compat::Strict, Some(depth)) = (self.compat, self.depth.get()) {

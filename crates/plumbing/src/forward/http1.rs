@@ -2,10 +2,10 @@
 //! top, so that the rest grow old and are closed.
 
 use super::connect::{Connector, Made};
-use super::{Received, SendError, Trip};
+use super::{Answer, Received, SendError, Trip};
 use crate::body::Body;
 use crate::fds::Taken;
-use crate::h1::{self, Break, Connection, Interim, Options, Outgoing};
+use crate::h1::{self, Break, Called, Connection, Interim, Options, Outgoing, Plain};
 use crate::headers;
 use crate::idle::{IDLE_MAX, IdleLimit, Stake};
 use http::{HeaderMap, Request, Response, StatusCode, Version};
@@ -55,14 +55,14 @@ struct Idle {
 }
 
 /// Where a connection belongs.
-pub(super) struct Home {
+pub struct Home {
     pool: Arc<Http1>,
     address: SocketAddr,
     fd: Taken,
 }
 
 impl Home {
-    pub(super) fn put_back(self, connection: Connection<Body>) {
+    pub(crate) fn put_back(self, connection: Connection<Body>) {
         self.pool.put(self.address, Idle { connection, fd: self.fd, since: Instant::now() });
     }
 }
@@ -151,6 +151,44 @@ impl Http1 {
         }
     }
 
+    /// Sends a plain request over a connection that is kept.
+    pub(super) async fn call(self: &Arc<Self>, address: SocketAddr, request: Plain, stake: Stake) -> Answer {
+        while let Some(Idle { connection, fd, since }) = self.take(address, stake) {
+            let home = Home { pool: self.clone(), address, fd };
+            match connection.call(&request).await {
+                Called::Answered(source) => {
+                    let hint = source.kept_for().and_then(headers::timeout_in);
+                    self.learned(address, Some(since), hint);
+                    return Answer::Plain(source, home);
+                }
+                Called::Whole(connection) => return self.whole(connection, home, since, &request).await,
+                Called::NotSent => self.closed(address, Some(since)),
+                // Its turn is over, and the whole way goes on with another.
+                Called::Broken(_) if stake == Stake::Nothing => break,
+                Called::Broken(error) => {
+                    return Answer::Whole(Err(SendError::Broken { error, at: Break::BeforeAnswer }));
+                }
+            }
+        }
+        Answer::NotSent(request)
+    }
+
+    /// Reads an answer that is not plain.
+    async fn whole(&self, connection: Connection<Body>, home: Home, since: Instant, request: &Plain) -> Answer {
+        let interim = request.interim();
+        let mut on_interim = |status, fields| pass_on(&interim, status, fields);
+        let options = Options { on_interim: Some(&mut on_interim), ..Options::default() };
+        let answer = connection.answer(request.method().clone(), options).await;
+        Answer::Whole(match answer {
+            Ok(response) => {
+                self.learn(home.address, Some(since), response.headers());
+                Ok(response.map(|body| Received::http1(body, home)))
+            }
+            Err(h1::SendError::NotSent { error, .. }) => Err(SendError::Broken { error, at: Break::BeforeAnswer }),
+            Err(h1::SendError::Broken { error, at, .. }) => Err(SendError::Broken { error, at }),
+        })
+    }
+
     fn take(&self, address: SocketAddr, stake: Stake) -> Option<Idle> {
         let mut servers = self.servers.lock();
         let server = servers.by_address.get_mut(&address)?;
@@ -200,7 +238,10 @@ impl Http1 {
 
     /// What an answer on a connection shows of its server.
     fn learn(&self, address: SocketAddr, reused: Option<Instant>, fields: &HeaderMap) {
-        let hint = headers::keep_alive_timeout(fields);
+        self.learned(address, reused, headers::keep_alive_timeout(fields));
+    }
+
+    fn learned(&self, address: SocketAddr, reused: Option<Instant>, hint: Option<Duration>) {
         if reused.is_none() && hint.is_none() {
             return;
         }

@@ -9,11 +9,12 @@ mod http2;
 mod received;
 
 pub use connect::CONNECT_TIMEOUT;
+pub use http1::Home;
 pub use received::Received;
 
 use crate::body::Body;
 use crate::fds::Budget;
-use crate::h1::{Break, Hold, Interim};
+use crate::h1::{Break, Hold, Interim, Plain, Source};
 use crate::idle::Stake;
 use crate::reason::Reason;
 use crate::wheel::Wheel;
@@ -100,6 +101,17 @@ impl SendError {
     }
 }
 
+/// What became of a plain request.
+pub enum Answer {
+    /// It has a plain answer, on a connection that has a home.
+    Plain(Source, Home),
+    /// It has another, or failed on its way.
+    Whole(Result<Response<Received>, SendError>),
+    /// There is no connection for it: nothing was sent, or nothing that does
+    /// harm when it is sent again.
+    NotSent(Plain),
+}
+
 /// The connections of one worker. Clones share it.
 #[derive(Clone)]
 pub struct Pool {
@@ -147,5 +159,12 @@ impl Pool {
             return self.shared.http2.send(address, request, &trip).await;
         }
         self.shared.http1.send(address, request, trip).await
+    }
+
+    /// Sends a plain request to `address`, if there is a connection for it;
+    /// `repeatable` as of a [`Trip`]. What is not sent goes the whole way.
+    pub async fn call(&self, address: SocketAddr, request: Plain, repeatable: bool) -> Answer {
+        let stake = if repeatable { Stake::Nothing } else { Stake::Request };
+        self.shared.http1.call(address, request, stake).await
     }
 }

@@ -127,6 +127,24 @@ where
         }
     }
 
+    /// Waits for the head of the answer to a plain request that has been sent.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn answer(
+        mut self,
+        method: Method,
+        mut options: Options<'_>,
+    ) -> Result<Response<Received<B>>, SendError<B>> {
+        let mut answer = Answering { scan: Scan::default(), method, interims: 0 };
+        let head = poll_fn(|cx| {
+            self.0.pump(cx).map_err(|error| broken(&error, Break::RequestBody))?;
+            answer.poll(&mut self.0, &mut options, cx)
+        });
+        let head = head.await?;
+        Ok(self.respond(head))
+    }
+
     fn respond(mut self, head: Head) -> Response<Received<B>> {
         if !matches!(self.0.hold, Hold::No) {
             // It answered without asking for the body.
@@ -223,6 +241,14 @@ where
     /// True once all of the request has been written.
     pub(super) fn is_sent(&self) -> bool {
         self.feed.is_none() && self.out.is_empty() && !self.deaf
+    }
+
+    /// What is left of a plain request goes on as part of any other.
+    pub(super) fn take_over(&mut self, pieces: [&[u8]; 3], deaf: bool) {
+        (self.out.written, self.deaf) = (0, deaf);
+        if !deaf {
+            pieces.into_iter().for_each(|piece| self.out.data(Bytes::copy_from_slice(piece)));
+        }
     }
 
     fn is_held(&mut self, cx: &mut Context<'_>) -> bool {

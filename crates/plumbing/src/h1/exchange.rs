@@ -10,7 +10,7 @@ use super::malformed::Malformed;
 use super::outbox::Outbox;
 use super::presence::{Doubt, Guess, Presence};
 use super::request::Head;
-use super::server::{Conditions, Drain};
+use super::server::{Conditions, Drain, Handler};
 use super::upgrade::Upgraded;
 use super::withheld::Withheld;
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub(super) enum After {
 }
 
 /// Serves one request.
-pub(super) async fn exchange<H, F, B, G, D>(
+pub(super) async fn exchange<H, B, G, D>(
     link: &Arc<Link>,
     conditions: &Conditions<G>,
     drain: &mut Drain<'_, D>,
@@ -39,17 +39,16 @@ pub(super) async fn exchange<H, F, B, G, D>(
     handler: &H,
 ) -> After
 where
-    H: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Response<B>>,
+    H: Handler<B>,
     B: Body<Data = Bytes> + Unpin,
     B::Error: Display,
     G: Fn(Doubt) -> Guess,
     D: Future<Output = ()>,
 {
     let mut presence = Presence::new(link, &conditions.wheel, &conditions.gone);
-    let mut asked = Asked::of(&head.method, head.version, head.upgrade, head.keep_alive);
+    let asked = Asked::of(&head.method, head.version, head.upgrade, head.keep_alive);
     let handled = {
-        let mut handling = pin!(handler(request(link, head, asked.may_upgrade)));
+        let mut handling = pin!(handler.whole(request(link, head, asked.may_upgrade)));
         poll_fn(|cx| poll_handler(handling.as_mut(), link, &mut presence, cx)).await
     };
     let response = match handled {
@@ -57,9 +56,27 @@ where
         Handled::Malformed(what) => return closing::refuse(link, &conditions.wheel, what).await,
         Handled::ClientGone => return After::Closed,
     };
+    respond(link, conditions, drain, asked, response, &mut presence).await
+}
+
+/// Sends an answer that the handler gave.
+pub(super) async fn respond<B, G, D>(
+    link: &Arc<Link>,
+    conditions: &Conditions<G>,
+    drain: &mut Drain<'_, D>,
+    mut asked: Asked,
+    response: Response<B>,
+    presence: &mut Presence<'_, G>,
+) -> After
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Display,
+    G: Fn(Doubt) -> Guess,
+    D: Future<Output = ()>,
+{
     let draining = poll_fn(|cx| Poll::Ready(drain.poll(cx))).await;
     asked.keep_alive &= !draining;
-    let (plan, sent) = answer(link, asked, response, &mut presence).await;
+    let (plan, sent) = answer(link, asked, response, presence).await;
     link.finish();
     match sent {
         Sent::Whole if plan.upgrade => hand_over(link),
@@ -92,20 +109,22 @@ fn request(link: &Arc<Link>, head: Head, upgrade: bool) -> Request<Incoming> {
     request
 }
 
-enum Handled<B> {
-    Answer(Response<B>),
+/// What became of a request at its handler.
+pub(super) enum Handled<A> {
+    Answer(A),
     Malformed(Malformed),
     ClientGone,
 }
 
-fn poll_handler<F, B, G>(
+/// Polls the handler, and looks for the client meanwhile.
+pub(super) fn poll_handler<F, G>(
     handling: std::pin::Pin<&mut F>,
     link: &Link,
     presence: &mut Presence<'_, G>,
     cx: &mut Context<'_>,
-) -> Poll<Handled<B>>
+) -> Poll<Handled<F::Output>>
 where
-    F: Future<Output = Response<B>>,
+    F: Future,
     G: Fn(Doubt) -> Guess,
 {
     link.enter(cx);
@@ -115,8 +134,8 @@ where
         if let Some(what) = state.malformed {
             return Poll::Ready(Handled::Malformed(what));
         }
-        if let Poll::Ready(response) = handled {
-            return Poll::Ready(Handled::Answer(response));
+        if let Poll::Ready(answer) = handled {
+            return Poll::Ready(Handled::Answer(answer));
         }
         if let Poll::Ready(Err(_)) = state.poll_flush_interim(cx) {
             return Poll::Ready(Handled::ClientGone);
@@ -125,7 +144,8 @@ where
     presence.poll_gone(cx).map(|()| Handled::ClientGone)
 }
 
-enum Sent {
+/// How far an answer has come.
+pub(super) enum Sent {
     Whole,
     /// The body broke off behind the head.
     Cut,
@@ -237,7 +257,7 @@ fn hand_over(link: &Link) -> After {
 }
 
 /// The answer has been written.
-async fn after<G>(link: &Link, conditions: &Conditions<G>, keep_alive: bool) -> After {
+pub(super) async fn after<G>(link: &Link, conditions: &Conditions<G>, keep_alive: bool) -> After {
     let (complete, ended, more) = {
         let mut state = link.state();
         (state.decoder.is_done(), state.inbox.ended, state.has_more())

@@ -84,7 +84,7 @@ pub(super) fn has_token(value: &HeaderValue, token: &[u8]) -> bool {
 }
 
 /// Bytes that the reference lets stand in a Host field.
-fn is_host_byte(byte: u8) -> bool {
+pub(super) fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(&byte)
 }
 

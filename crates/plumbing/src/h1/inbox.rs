@@ -48,6 +48,11 @@ impl Inbox {
         read
     }
 
+    /// The last read filled its buffer: there may be more.
+    pub(super) fn was_filled(&self) -> bool {
+        self.class > 0
+    }
+
     fn make_room(&mut self) {
         if self.bytes.is_empty() {
             buffers::give(std::mem::take(&mut self.bytes));

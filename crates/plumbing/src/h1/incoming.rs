@@ -140,6 +140,10 @@ pub struct Interim {
 }
 
 impl Interim {
+    pub(super) fn new(link: Arc<Link>, turn: u64) -> Interim {
+        Interim { link, turn }
+    }
+
     /// Sends one at once. False if none can be sent: the answer has begun, the
     /// client speaks HTTP/1.0, or the status is no interim one (101 is final).
     pub fn send(&self, status: StatusCode, fields: &HeaderMap) -> bool {

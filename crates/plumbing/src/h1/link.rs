@@ -114,6 +114,18 @@ impl Link {
         state.turn
     }
 
+    /// A new request is served from now on, which has been read in full.
+    pub(super) fn begin_plain(&self) -> u64 {
+        let mut state = self.0.lock();
+        state.turn += 1;
+        state.decoder = Decoder::EMPTY;
+        (state.reader, state.asked, state.upgrade) = (None, false, None);
+        (state.interim_allowed, state.awaits_continue) = (true, false);
+        (state.answering, state.continued) = (false, false);
+        state.whole = true;
+        state.turn
+    }
+
     /// Ends the connection, whoever still holds a part of it.
     pub(super) fn close(&self) {
         let mut state = self.0.lock();

@@ -11,6 +11,7 @@
 //! | clients | `server` (a connection), `exchange` (a request on it), `incoming` (its body), `answer`, `presence`, `withheld`, `closing`, `link` (what they share) |
 //! | apps and pods | `client` (a connection), `outgoing` and `start` (a request), `reply` and `received` (its answer) |
 //! | both | `parse`, `lines`, `fields`, `request`, `malformed` (heads); `decode`, `chunk`, `encode`, `feed` (bodies); `inbox`, `outbox`, `buffers` (bytes); `upgrade`, `date`, `limits` |
+//! | both, in short | `plain` (messages that ask nothing of a proxy, from bytes to bytes) |
 //! | neither | `bare` (messages as plain bytes, for fuzzing) |
 //!
 //! Nothing here spawns a task, sets a timer of the runtime, or holds a buffer
@@ -39,6 +40,7 @@ mod malformed;
 mod outbox;
 mod outgoing;
 mod parse;
+mod plain;
 mod presence;
 mod received;
 mod reply;
@@ -53,9 +55,10 @@ pub use error::BodyError;
 pub use incoming::{Incoming, Interim};
 pub use malformed::Malformed;
 pub use outgoing::{Break, Hold, Options, Outgoing, SendError};
+pub use plain::{Answered, Called, Held, Plain, Relay, Rules, Source};
 pub use presence::{Doubt, Guess};
 pub use received::Received;
-pub use server::{Conditions, End, Settings, serve};
+pub use server::{Conditions, End, Handler, Settings, serve};
 pub use upgrade::{NotUpgraded, OnUpgrade, Upgraded};
 pub use withheld::Withheld;
 

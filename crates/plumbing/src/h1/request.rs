@@ -27,6 +27,18 @@ pub(super) struct Head {
     pub(super) upgrade: bool,
 }
 
+impl Head {
+    /// As the parts of a request, without what it says of the connection.
+    pub(super) fn into_parts(self) -> http::request::Parts {
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        (parts.method, parts.uri, parts.version, parts.headers) = (self.method, self.uri, self.version, self.fields);
+        if let Some(target) = self.as_it_came {
+            parts.extensions.insert(target);
+        }
+        parts
+    }
+}
+
 /// Takes a request's head off the front of `input`, once it is there in full.
 pub(super) fn head(input: &mut BytesMut, scan: &mut Scan, bytes_max: usize) -> Result<Option<Head>, Malformed> {
     if !scan.unfinished {

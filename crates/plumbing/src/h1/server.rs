@@ -5,8 +5,9 @@ use super::exchange::{After, exchange};
 use super::incoming::Incoming;
 use super::limits::BUFFER_BYTES;
 use super::lines::Scan;
-use super::link::Link;
+use super::link::{Link, State};
 use super::malformed::Malformed;
+use super::plain::{self, Answered, Found, Plain, Rules};
 use super::presence::{Doubt, Guess};
 use super::request::{self, Head};
 use super::upgrade::Upgraded;
@@ -54,6 +55,31 @@ pub struct Conditions<G> {
     /// 25 ms while that or a backlog leaves its presence in doubt: is it gone?
     /// `|_| Guess::Here` goes on serving until writing fails.
     pub gone: G,
+    /// What plain requests are made ready by; `None`: all go the whole way.
+    pub plain: Option<Rules>,
+}
+
+/// Whoever answers the requests of a connection.
+pub trait Handler<B> {
+    /// Answers a request.
+    fn whole(&self, request: Request<Incoming>) -> impl Future<Output = Response<B>>;
+
+    /// Answers a plain one: whoever sets [`Conditions::plain`] does. `None`:
+    /// the connection ends.
+    fn plain(&self, request: Plain) -> impl Future<Output = Option<Answered<B>>> {
+        drop(request);
+        std::future::ready(None)
+    }
+}
+
+impl<H, F, B> Handler<B> for H
+where
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+{
+    fn whole(&self, request: Request<Incoming>) -> impl Future<Output = Response<B>> {
+        self(request)
+    }
 }
 
 /// How a connection ended.
@@ -74,10 +100,9 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 ///
 /// The handler's future, and then its answer's body, are dropped as soon as
 /// the client has gone. Set `TCP_NODELAY` before.
-pub async fn serve<H, F, B, G, D>(socket: impl Into<Socket>, conditions: Conditions<G>, drain: D, handler: H) -> End
+pub async fn serve<H, B, G, D>(socket: impl Into<Socket>, conditions: Conditions<G>, drain: D, handler: H) -> End
 where
-    H: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Response<B>>,
+    H: Handler<B>,
     B: Body<Data = Bytes> + Unpin,
     B::Error: Display,
     G: Fn(Doubt) -> Guess,
@@ -97,6 +122,7 @@ where
             Next::Ended => return End::Closed,
             Next::Http2 => return preface(&link),
             Next::Malformed(what) => Box::pin(closing::refuse(&link, &conditions.wheel, what)).await,
+            Next::Plain(found) => Box::pin(plain::exchange(&link, &conditions, &mut drain, found, &handler)).await,
             Next::Request(head) => Box::pin(exchange(&link, &conditions, &mut drain, *head, &handler)).await,
         };
         match after {
@@ -142,6 +168,7 @@ impl<D: Future<Output = ()>> Drain<'_, D> {
 
 enum Next {
     Request(Box<Head>),
+    Plain(Found),
     Malformed(Malformed),
     Http2,
     Ended,
@@ -169,7 +196,13 @@ impl<G> Waiting<'_, G> {
                     return Poll::Ready(Next::Http2);
                 }
             } else {
-                match request::head(input, &mut self.scan, settings.head_bytes_max) {
+                if !self.scan.unfinished
+                    && let Some(rules) = &self.conditions.plain
+                    && let Some(found) = take_plain(&mut state, rules, cx)
+                {
+                    return Poll::Ready(Next::Plain(found));
+                }
+                match request::head(&mut state.inbox.bytes, &mut self.scan, settings.head_bytes_max) {
                     Ok(None) => {}
                     Ok(Some(head)) => return Poll::Ready(Next::Request(Box::new(head))),
                     Err(what) => return Poll::Ready(Next::Malformed(what)),
@@ -199,6 +232,13 @@ impl<G> Waiting<'_, G> {
         let timer = self.timer.get_or_insert_with(|| self.conditions.wheel.sleep_until(since + settings.head_timeout));
         Pin::new(timer).poll(cx).map(|()| Next::Ended)
     }
+}
+
+/// A plain request, if one is there.
+fn take_plain(state: &mut State, rules: &Rules, cx: &mut Context<'_>) -> Option<Found> {
+    let State { inbox, socket, .. } = state;
+    let socket = socket.as_mut()?;
+    plain::take(inbox, rules, |inbox| drop(inbox.poll_fill(socket, cx)))
 }
 
 const _: () = assert!(H2_PREFACE.len() < BUFFER_BYTES[0]);

@@ -123,6 +123,7 @@ where
             let conditions = Conditions {
                 settings,
                 wheel: wheel.clone(),
+                plain: None,
                 gone: move |doubt| if gone(doubt) { Guess::Gone } else { Guess::Here },
             };
             let (mut draining, handler, end) = (draining.clone(), handler.clone(), end.clone());

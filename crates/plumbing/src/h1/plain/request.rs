@@ -1,0 +1,235 @@
+//! A plain request: known by its bytes, and made ready for the app.
+
+use super::super::encode;
+use super::super::fields::{is_host_byte, length};
+use super::super::inbox::Inbox;
+use super::super::incoming::Interim;
+use super::super::limits::FIELDS_USUAL;
+use super::super::lines::Scan;
+use super::super::link::Link;
+use super::super::request as whole;
+use super::fields::{Field, field, write};
+use bytes::{Buf, Bytes, BytesMut};
+use http::Method;
+use std::mem::MaybeUninit;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Bytes of a plain request's head.
+const HEAD_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a plain request's body: it is here in full, or goes the whole way.
+const BODY_BYTES_MAX: u64 = 64 << 10;
+/// User agents of probers begin with these: what they send may be for us.
+const PROBERS: [&[u8]; 2] = [b"kube-probe/", b"Knative-"];
+const GRPC: &[u8] = b"application/grpc";
+
+/// What is said to the app of the peer of a connection, whose requests may go
+/// the short way.
+pub struct Rules {
+    forwarded_for: Vec<u8>,
+}
+
+impl Rules {
+    /// For requests of a peer.
+    pub fn of(peer: IpAddr) -> Rules {
+        Rules { forwarded_for: format!("X-Forwarded-For: {}\r\n", peer.to_canonical()).into_bytes() }
+    }
+}
+
+/// A plain request, ready for the app.
+pub struct Plain {
+    method: Method,
+    /// As it is sent.
+    head: Vec<u8>,
+    /// Where in it the host stands.
+    host: (u32, u32),
+    /// In up to two pieces, as it came.
+    body: [BytesMut; 2],
+    link: Arc<Link>,
+    turn: u64,
+}
+
+impl Plain {
+    pub(super) fn new(found: Found, link: Arc<Link>, turn: u64) -> Plain {
+        let Found { method, head, host, body } = found;
+        Plain { method, head, host, body, link, turn }
+    }
+
+    /// Its method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The host that the client named.
+    pub fn host(&self) -> &str {
+        let (from, to) = self.host;
+        std::str::from_utf8(&self.head[from as usize..to as usize]).unwrap_or("")
+    }
+
+    /// The length of its body, in bytes.
+    pub fn body_bytes(&self) -> usize {
+        self.body.iter().map(BytesMut::len).sum()
+    }
+
+    /// By which interim answers can be given.
+    pub fn interim(&self) -> Interim {
+        Interim::new(self.link.clone(), self.turn)
+    }
+
+    /// Head and body, to be written in this order.
+    pub(super) fn pieces(&self) -> [&[u8]; 3] {
+        [&self.head, &self.body[0], &self.body[1]]
+    }
+
+    /// The same request with its fields in a map, and its body.
+    pub fn into_whole(self) -> (http::request::Parts, Bytes) {
+        let Plain { method, head, body: [mut first, second], .. } = self;
+        let mut input = BytesMut::from(&head[..]);
+        let head = whole::head(&mut input, &mut Scan::default(), usize::MAX);
+        let parts = match head.ok().flatten() {
+            Some(head) => head.into_parts(),
+            // It cannot be: a head that was found plain has nothing else in it.
+            None => http::Request::builder().method(method).body(()).unwrap_or_default().into_parts().0,
+        };
+        first.extend_from_slice(&second);
+        (parts, first.freeze())
+    }
+}
+
+/// A plain request as it was found.
+pub(in super::super) struct Found {
+    method: Method,
+    head: Vec<u8>,
+    host: (u32, u32),
+    body: [BytesMut; 2],
+}
+
+/// Takes a plain request off the front of what came in; `None`: there is none
+/// that is known to be one, and nothing was touched. `more` reads once what is
+/// there already; a body that has just filled a buffer may be.
+pub(in super::super) fn take(inbox: &mut Inbox, rules: &Rules, more: impl FnOnce(&mut Inbox)) -> Option<Found> {
+    let (found, head_bytes, body_bytes) = read(&inbox.bytes, rules)?;
+    let whole = head_bytes + body_bytes;
+    if inbox.bytes.len() >= whole {
+        inbox.bytes.advance(head_bytes);
+        let body = match body_bytes {
+            0 => BytesMut::new(),
+            _ if inbox.bytes.len() == body_bytes => std::mem::take(&mut inbox.bytes),
+            _ => inbox.bytes.split_to(body_bytes),
+        };
+        return Some(Found { body: [body, BytesMut::new()], ..found });
+    }
+    if !inbox.was_filled() {
+        return None;
+    }
+    let mut first = std::mem::take(&mut inbox.bytes);
+    more(inbox);
+    let missing = whole - first.len();
+    if inbox.bytes.len() < missing {
+        first.extend_from_slice(&inbox.bytes);
+        inbox.bytes = first;
+        return None;
+    }
+    first.advance(head_bytes);
+    let second =
+        if inbox.bytes.len() == missing { std::mem::take(&mut inbox.bytes) } else { inbox.bytes.split_to(missing) };
+    Some(Found { body: [first, second], ..found })
+}
+
+/// The head of a plain request, ready for the app; bytes of the head as it
+/// came, and of the body.
+fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_USUAL];
+    let mut request = httparse::Request::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let parsed = config.parse_request_with_uninit_headers(&mut request, input, &mut fields);
+    let Ok(httparse::Status::Complete(head_bytes @ ..=HEAD_BYTES_MAX)) = parsed else { return None };
+    let (method, target) = (method(request.method?)?, request.path?);
+    // An empty line before the head is the whole way's to pass over.
+    if request.version != Some(1) || !is_plain_target(target) || !input.starts_with(method.as_str().as_bytes()) {
+        return None;
+    }
+    let mut head = Head::default();
+    for (at, this) in request.headers.iter().enumerate() {
+        head.look(at, this)?;
+    }
+    let body_bytes = head.length.unwrap_or(0);
+    if body_bytes > BODY_BYTES_MAX {
+        return None;
+    }
+    let mut out = Vec::with_capacity(head_bytes + rules.forwarded_for.len() + 32);
+    for part in [method.as_str(), " ", target, " HTTP/1.1\r\nHost: "] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    let host = (out.len() as u32, (out.len() + head.host?.len()) as u32);
+    out.extend_from_slice(head.host?);
+    out.extend_from_slice(b"\r\n");
+    for (at, this) in request.headers.iter().enumerate() {
+        if head.passed_on >> at & 1 == 1 {
+            write(this.name, this.value, &mut out);
+        }
+    }
+    out.extend_from_slice(&rules.forwarded_for);
+    if head.length.is_some() || [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
+        out.extend_from_slice(b"Content-Length: ");
+        encode::number(body_bytes, &mut out);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    let found = Found { method, head: out, host, body: Default::default() };
+    Some((found, head_bytes, body_bytes as usize))
+}
+
+/// What is gathered of a head.
+#[derive(Default)]
+struct Head<'i> {
+    host: Option<&'i [u8]>,
+    length: Option<u64>,
+    /// A bit for each field that goes on as it is.
+    passed_on: u64,
+}
+
+const _: () = assert!(FIELDS_USUAL <= u64::BITS as usize);
+
+impl<'i> Head<'i> {
+    /// Looks at a field; `None`: the request is not plain.
+    fn look(&mut self, at: usize, this: &httparse::Header<'i>) -> Option<()> {
+        let value = this.value;
+        let passed_on = match field(this.name) {
+            Field::Host if self.host.is_none() && value.iter().all(|byte| is_host_byte(*byte)) => {
+                self.host = Some(value);
+                false
+            }
+            Field::Length if self.length.is_none() => {
+                self.length = Some(length(value)?);
+                false
+            }
+            Field::Connection if value.eq_ignore_ascii_case(b"keep-alive") => false,
+            Field::Agent if !PROBERS.iter().any(|prober| value.starts_with(prober)) => true,
+            Field::ContentType if !value.starts_with(GRPC) => true,
+            Field::Other | Field::Date => true,
+            _ => return None,
+        };
+        self.passed_on |= u64::from(passed_on) << at;
+        Some(())
+    }
+}
+
+/// Methods of plain requests. (The answer to HEAD has a length and no body.)
+fn method(name: &str) -> Option<Method> {
+    Some(match name {
+        "GET" => Method::GET,
+        "POST" => Method::POST,
+        "PUT" => Method::PUT,
+        "DELETE" => Method::DELETE,
+        "PATCH" => Method::PATCH,
+        "OPTIONS" => Method::OPTIONS,
+        _ => return None,
+    })
+}
+
+/// A path, and bytes that mean the same to everybody.
+fn is_plain_target(target: &str) -> bool {
+    target.starts_with('/')
+        && target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/?".contains(&byte))
+}
