@@ -4,15 +4,17 @@ use crate::sidecar::{Inside, Sidecar};
 use crate::{lease, probes, version};
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version, request};
-use observe::{End, RequestFacts, Watch};
+use observe::{End, Outcome, RequestFacts, Watch};
 use plumbing::body::{Body, Guard, Origin};
+use plumbing::clock;
 use plumbing::conn::Caller;
 use plumbing::deadline::Limits;
 use plumbing::forward::{Answer, Received, SendError, Trip};
-use plumbing::h1::{Answered, Held, Hold, OnUpgrade, Plain, Relay, Rules, Withheld};
+use plumbing::h1::{Answered, Hold, OnUpgrade, Plain, Relay, Rules, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
 use plumbing::limiter::{self, Permit};
+use plumbing::meter::{Ended, Meter};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::serve::Service;
@@ -22,6 +24,7 @@ use policy::compat::Compat;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long an app that has been told `Expect: 100-continue` may take to ask
 /// for the body before it is sent all the same: there are some that never ask.
@@ -85,7 +88,7 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
     };
     // As the reference, in strict mode alone: past the limit and the counts.
     let counted = !(arrival.head.kubelet_probe && sidecar.config.compat == Compat::Strict);
-    let inside = counted.then(|| sidecar.enter(arrival.head.proxied));
+    let inside = counted.then(|| sidecar.enter(arrival.head.proxied, clock::now()));
     watch.proxied();
     let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
     let permit = match offered {
@@ -119,29 +122,29 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
 /// nothing of a proxy, and so has no use for most of them.
 async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) -> Answered<Body> {
     sidecar.drain.seen_request();
-    let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls);
-    let inside = sidecar.enter(false);
+    let mut now = Instant::now();
+    let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls, clock::at(now));
+    let inside = sidecar.enter(false, clock::at(now));
     watch.proxied();
-    let mut limits = Limits::start(caller.worker.wheel(), &sidecar.config.timeouts);
-    let permit = match admit(&sidecar, &mut watch, &mut limits).await {
+    let mut limits = Limits::since(caller.worker.wheel(), &sidecar.config.timeouts, now);
+    let permit = match admit_at(&sidecar, &mut watch, &mut limits, &mut now).await {
         Ok(permit) => permit,
         Err(refusal) => return Answered::Whole(refuse(&sidecar, watch, refusal)),
     };
-    watch.at_app_plain(request.body_bytes());
+    watch.at_app_plain(clock::at(now), request.body_bytes());
     let repeatable = request.method().is_idempotent() && request.body_bytes() == 0;
     let answer = tokio::select! {
-        answer = caller.worker.pool().call(sidecar.config.app, request, repeatable) => answer,
+        biased;
+        answer = caller.worker.pool().call(sidecar.config.app, request, repeatable, now) => answer,
         reason = limits.passed() => return Answered::Whole(refuse(&sidecar, watch, Refusal::new(reason))),
     };
-    let held = (Some(inside), permit);
-    let asked = Asked { switch: None, is_head: false };
     let sent = match answer {
         Answer::Plain(source, home) => {
-            watch.answered(source.status().as_u16());
-            limits.answered();
-            let meter = watch.passes_plain(source.status().as_u16());
-            let held = Held { home, limits, guard: Box::new(held) };
-            return Answered::Relay(Box::new(Relay::new(source, held, meter)));
+            let (status, at) = (source.status().as_u16(), source.came_at());
+            watch.answered_plain(status, clock::at(at));
+            limits.answered_at(at);
+            let passing = Passing { watch, status, bytes: 0, inside, permit };
+            return Answered::Relay(Box::new(Relay::new(source, home, limits, Box::new(passing))));
         }
         Answer::Whole(sent) => sent,
         Answer::NotSent(request) => {
@@ -153,9 +156,36 @@ async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) 
         }
     };
     Answered::Whole(match sent {
-        Ok(answer) => carry(answer, watch, asked, limits, &sidecar, &caller, held),
+        Ok(answer) => {
+            let asked = Asked { switch: None, is_head: false };
+            carry(answer, watch, asked, limits, &sidecar, &caller, (Some(inside), permit))
+        }
         Err(failed) => refuse(&sidecar, watch, fault(&sidecar, failed)),
     })
+}
+
+/// A plain answer that is passed on: what ends with its last byte.
+struct Passing {
+    watch: Watch,
+    status: u16,
+    bytes: u64,
+    inside: Inside,
+    permit: Option<Permit>,
+}
+
+impl Meter for Passing {
+    fn passed(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+
+    fn ended(self: Box<Self>, how: Ended, at: Instant) {
+        let Passing { watch, status, bytes, inside, permit } = *self;
+        // The next in line first.
+        drop(permit);
+        let at = clock::at(at);
+        inside.leave(at);
+        watch.finish_at(Outcome { status, end: how.into(), response_bytes: bytes }, at);
+    }
 }
 
 /// Sends a plain request the whole way.
@@ -297,17 +327,29 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
 
 /// Waits for a slot at the app; the request's limits run on meanwhile.
 async fn admit(sidecar: &Sidecar, watch: &mut Watch, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
+    admit_at(sidecar, watch, limits, &mut Instant::now()).await
+}
+
+/// The same for one that came at `now`, which is moved on if it had to wait.
+async fn admit_at(
+    sidecar: &Sidecar,
+    watch: &mut Watch,
+    limits: &mut Limits,
+    now: &mut Instant,
+) -> Result<Option<Permit>, Refusal> {
     let Some(limiter) = &sidecar.limiter else { return Ok(None) };
     watch.queued();
-    let waiting = match limiter.ask() {
+    let waiting = match limiter.ask_at(clock::at(*now)) {
         limiter::Asked::Go(permit) => return Ok(Some(permit)),
         limiter::Asked::Refuse(why) => return Err(why.into()),
         limiter::Asked::Wait(waiting) => waiting,
     };
-    tokio::select! {
+    let admitted = tokio::select! {
         permit = waiting => permit.map(Some).map_err(Refusal::from),
         reason = limits.passed() => Err(Refusal::new(reason)),
-    }
+    };
+    *now = Instant::now();
+    admitted
 }
 
 /// Passes the app's answer on; slot and count last until its last byte, or

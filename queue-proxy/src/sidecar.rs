@@ -11,6 +11,7 @@ use plumbing::limiter::Limiter;
 use plumbing::shutdown::Shutdown;
 use policy::admit::Bounds;
 use policy::compat::Compat;
+use policy::moment::Moment;
 use policy::pick::Rule;
 use policy::timeline::{Kind, Report, Timeline};
 use std::sync::{Arc, OnceLock};
@@ -64,10 +65,10 @@ impl Sidecar {
     }
 
     /// Counts a request until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, proxied: bool) -> Inside {
+    pub(crate) fn enter(self: &Arc<Self>, proxied: bool, at: Moment) -> Inside {
         let kind = if proxied { Kind::Proxied } else { Kind::Direct };
-        self.timeline.lock().enter(clock::now(), kind);
-        Inside { sidecar: self.clone(), kind }
+        self.timeline.lock().enter(at, kind);
+        Inside { sidecar: self.clone(), kind, left: false }
     }
 
     /// The app says that it works in the background for that long from now on;
@@ -103,10 +104,21 @@ impl Sidecar {
 pub(crate) struct Inside {
     sidecar: Arc<Sidecar>,
     kind: Kind,
+    left: bool,
+}
+
+impl Inside {
+    /// It ended then.
+    pub(crate) fn leave(mut self, at: Moment) {
+        self.left = true;
+        self.sidecar.timeline.lock().leave(at, self.kind);
+    }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.sidecar.timeline.lock().leave(clock::now(), self.kind);
+        if !self.left {
+            self.sidecar.timeline.lock().leave(clock::now(), self.kind);
+        }
     }
 }

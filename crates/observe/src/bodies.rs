@@ -4,9 +4,11 @@ use super::watch::{End, Outcome, Watch};
 use http::Response;
 use hyper::body::Body as _;
 use plumbing::body::Body;
+use plumbing::clock;
 use plumbing::meter::{Ended, Meter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::time::Instant;
 
 impl Watch {
     /// Counts the request's body as it is read.
@@ -38,14 +40,20 @@ impl Watch {
         response.map(|body| body.metered(Box::new(written)))
     }
 
-    /// The meter of an answer of the app's, which ends with its body.
-    pub fn passes_plain(self, status: u16) -> Option<Box<dyn Meter>> {
-        (!self.is_off()).then(|| Box::new(Written { watch: self, status, bytes: 0 }) as Box<dyn Meter>)
-    }
-
     /// To be kept for as long as an upgraded connection lasts.
     pub fn tunnels(self) -> Tunnel {
         Tunnel(Some(self))
+    }
+}
+
+impl From<Ended> for End {
+    fn from(how: Ended) -> End {
+        match how {
+            Ended::Whole => End::Whole,
+            Ended::Broken => End::Cut,
+            Ended::Limit(_) => End::TimedOut,
+            Ended::Left => End::ClientGone,
+        }
     }
 }
 
@@ -56,7 +64,7 @@ impl Meter for Read {
         self.0.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    fn ended(self: Box<Self>, _: Ended) {}
+    fn ended(self: Box<Self>, _: Ended, _: Instant) {}
 }
 
 struct Written {
@@ -70,15 +78,9 @@ impl Meter for Written {
         self.bytes += bytes as u64;
     }
 
-    fn ended(self: Box<Self>, how: Ended) {
+    fn ended(self: Box<Self>, how: Ended, at: Instant) {
         let Written { watch, status, bytes } = *self;
-        let end = match how {
-            Ended::Whole => End::Whole,
-            Ended::Broken => End::Cut,
-            Ended::Limit(_) => End::TimedOut,
-            Ended::Left => End::ClientGone,
-        };
-        watch.finish(Outcome { status, end, response_bytes: bytes });
+        watch.finish_at(Outcome { status, end: how.into(), response_bytes: bytes }, clock::at(at));
     }
 }
 

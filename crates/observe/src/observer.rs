@@ -10,6 +10,7 @@ use super::request_log::{Lines, RequestLog, Template};
 use super::trace::{self, RequestTrace, Sampler, SpanQueue};
 use super::watch::Watch;
 use policy::compat::Compat;
+use policy::moment::Moment;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,10 +162,10 @@ impl Observer {
 
     /// A request over HTTP/1.1 begins that is no probe and names no route, and
     /// of which only counts are wanted ([`Observer::wants_heads`]).
-    pub fn begin_plain(&self, method: &http::Method, host: &str, tls: bool) -> Watch {
+    pub fn begin_plain(&self, method: &http::Method, host: &str, tls: bool, at: Moment) -> Watch {
         let Some(inner) = &self.inner else { return Watch::off() };
         let Some(metrics) = &inner.metrics else { return Watch::off() };
-        Watch::counting(inner.clone(), metrics.plain_labels(method, host, tls))
+        Watch::counting(inner.clone(), metrics.plain_labels(method, host, tls), at)
     }
 
     /// The app has a limit: reads how many places are taken, running and waiting.

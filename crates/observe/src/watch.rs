@@ -108,8 +108,8 @@ impl Watch {
     }
 
     /// Counts, and nothing else.
-    pub(super) fn counting(inner: Arc<Inner>, labels: Labels) -> Watch {
-        let (began, aim) = (clock::now(), Aim::default());
+    pub(super) fn counting(inner: Arc<Inner>, labels: Labels, began: Moment) -> Watch {
+        let aim = Aim::default();
         let live = Live {
             inner,
             began,
@@ -259,14 +259,21 @@ impl Watch {
     }
 
     /// A plain one goes to the app, with a body of so many bytes.
-    pub fn at_app_plain(&mut self, body_bytes: usize) {
+    pub fn at_app_plain(&mut self, at: Moment, body_bytes: usize) {
         let Some(live) = &mut self.live else { return };
-        live.called = Some(clock::now());
+        live.called = Some(at);
         if let Some(metrics) = &live.inner.metrics {
             metrics.started();
         }
         if body_bytes > 0 {
             live.read = Some(Arc::new(AtomicU64::new(body_bytes as u64)));
+        }
+    }
+
+    /// The head of the app's answer to a plain one came then.
+    pub fn answered_plain(&mut self, status: u16, at: Moment) {
+        if let Some(live) = &mut self.live {
+            live.answered = Some((at, status));
         }
     }
 
@@ -280,9 +287,16 @@ impl Watch {
     }
 
     /// It is over.
-    pub fn finish(mut self, outcome: Outcome) {
+    pub fn finish(self, outcome: Outcome) {
+        if !self.is_off() {
+            self.finish_at(outcome, clock::now());
+        }
+    }
+
+    /// It was over then.
+    pub fn finish_at(mut self, outcome: Outcome, at: Moment) {
         if let Some(live) = self.live.take() {
-            live.finish(&outcome);
+            live.finish(&outcome, at);
         }
     }
 }
@@ -291,7 +305,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(live) = self.live.take() {
             let status = live.answered.map_or(CLIENT_GONE, |(_, status)| status);
-            live.finish(&Outcome { status, end: End::ClientGone, response_bytes: 0 });
+            live.finish(&Outcome { status, end: End::ClientGone, response_bytes: 0 }, clock::now());
         }
     }
 }
@@ -318,8 +332,7 @@ impl Live {
         Some(now.since(called))
     }
 
-    fn finish(mut self, outcome: &Outcome) {
-        let now = clock::now();
+    fn finish(mut self, outcome: &Outcome, now: Moment) {
         let shown = Shown::of(outcome, self.inner.compat);
         let called = self.call_ended(now);
         if let (Some(book), Some(labels)) = (self.book(), self.labels) {

@@ -50,6 +50,12 @@ impl Limits {
         }
     }
 
+    /// The answer to a plain request began then.
+    pub fn answered_at(&mut self, at: Instant) {
+        self.first_byte = None;
+        self.last_write = at;
+    }
+
     /// Ready with the limit that has passed.
     pub fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<Reason> {
         loop {

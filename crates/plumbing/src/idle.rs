@@ -58,6 +58,11 @@ impl IdleLimit {
         self.shortest = Some(self.shortest.map_or(limit, |known| known.min(limit)));
     }
 
+    /// True if one that is still open after `age` shows something new.
+    pub fn would_learn(&self, age: Duration) -> bool {
+        age > self.kept
+    }
+
     /// A connection that had lain idle for `age` still worked.
     pub fn worked_after(&mut self, age: Duration) {
         self.kept = self.kept.max(age);

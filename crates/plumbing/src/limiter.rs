@@ -4,6 +4,7 @@
 use crate::clock;
 use parking_lot::Mutex;
 use policy::admit::{Admission, Bounds, Claim, PodKey, Refused, Slot, Ticket, Verdict};
+use policy::moment::Moment;
 use policy::pick::Rule;
 use std::collections::HashMap;
 use std::future::Future;
@@ -92,8 +93,13 @@ impl Limiter {
 
     /// A request has come.
     pub fn ask(&self) -> Asked {
+        self.ask_at(clock::now())
+    }
+
+    /// A request came then.
+    pub fn ask_at(&self, at: Moment) -> Asked {
         let draw = fastrand::u64(..);
-        let verdict = self.shared.state.lock().admission.ask(clock::now(), draw);
+        let verdict = self.shared.state.lock().admission.ask(at, draw);
         match verdict {
             Verdict::Go(slot) => Asked::Go(self.permit(slot)),
             Verdict::Wait(ticket) => Asked::Wait(Waiting { limiter: self.clone(), ticket: Some(ticket) }),

@@ -35,7 +35,7 @@ impl Marks {
 
     /// Looks at each field once.
     pub fn of(fields: &HeaderMap) -> Marks {
-        fields.keys().fold(Marks::NONE, |all, name| all.or(mark(name.as_str())))
+        fields.keys().fold(Marks::NONE, |all, name| all.or(mark(name.as_str().as_bytes())))
     }
 
     /// True if one of `these` is there.
@@ -58,37 +58,37 @@ const PROBE: u32 = Marks::PROBE.0;
 
 /// Of one name, in lower case. By length first: most names of a head have one
 /// that none of these has.
-pub(crate) fn mark(name: &str) -> Marks {
-    let group: &[(&str, u32)] = match name.len() {
-        16.. if name.starts_with("x-zeroscale-") => &[
-            ("x-zeroscale-offer", INTERNAL | OURS),
-            ("x-zeroscale-lease", OURS | ANSWER),
-            ("x-zeroscale-proxy", INTERNAL | ANSWER),
-            ("x-zeroscale-free", INTERNAL | ANSWER),
-            ("x-zeroscale-reason", ANSWER),
-            ("x-zeroscale-handback", INTERNAL | OURS | ANSWER),
-            ("x-zeroscale-await-slot", INTERNAL | OURS),
+pub(crate) fn mark(name: &[u8]) -> Marks {
+    let group: &[(&[u8], u32)] = match name.len() {
+        16.. if name.starts_with(b"x-zeroscale-") => &[
+            (b"x-zeroscale-offer", INTERNAL | OURS),
+            (b"x-zeroscale-lease", OURS | ANSWER),
+            (b"x-zeroscale-proxy", INTERNAL | ANSWER),
+            (b"x-zeroscale-free", INTERNAL | ANSWER),
+            (b"x-zeroscale-reason", ANSWER),
+            (b"x-zeroscale-handback", INTERNAL | OURS | ANSWER),
+            (b"x-zeroscale-await-slot", INTERNAL | OURS),
         ],
-        2 => &[("te", HOP)],
-        6 => &[("expect", Marks::EXPECT.0)],
-        7 => &[("trailer", HOP), ("upgrade", HOP)],
-        9 => &[("forwarded", ORIGIN)],
-        10 => &[("user-agent", Marks::AGENT.0), ("connection", Marks::CONNECTION.0), ("keep-alive", HOP)],
-        14 => &[("k-network-hash", INTERNAL | OURS), ("x-forwarded-by", ORIGIN)],
+        2 => &[(b"te", HOP)],
+        6 => &[(b"expect", Marks::EXPECT.0)],
+        7 => &[(b"trailer", HOP), (b"upgrade", HOP)],
+        9 => &[(b"forwarded", ORIGIN)],
+        10 => &[(b"user-agent", Marks::AGENT.0), (b"connection", Marks::CONNECTION.0), (b"keep-alive", HOP)],
+        14 => &[(b"k-network-hash", INTERNAL | OURS), (b"x-forwarded-by", ORIGIN)],
         15 => &[
-            ("x-forwarded-for", ORIGIN),
-            ("k-proxy-request", INTERNAL),
-            ("k-network-probe", INTERNAL | PROBE),
-            ("k-kubelet-probe", INTERNAL | PROBE),
-            ("k-original-host", INTERNAL),
+            (b"x-forwarded-for", ORIGIN),
+            (b"k-proxy-request", INTERNAL),
+            (b"k-network-probe", INTERNAL | PROBE),
+            (b"k-kubelet-probe", INTERNAL | PROBE),
+            (b"k-original-host", INTERNAL),
         ],
-        16 => &[("proxy-connection", HOP), ("x-forwarded-host", ORIGIN), ("k-passthrough-lb", INTERNAL)],
-        17 => &[("x-forwarded-proto", ORIGIN), ("transfer-encoding", HOP)],
-        18 => &[("proxy-authenticate", HOP)],
-        19 => &[("proxy-authorization", HOP), ("knative-serving-tag", Marks::ROUTE.0)],
-        24 => &[("knative-serving-revision", INTERNAL | OURS)],
-        25 => &[("knative-serving-namespace", INTERNAL | OURS)],
-        29 => &[("knative-serving-default-route", Marks::ROUTE.0)],
+        16 => &[(b"proxy-connection", HOP), (b"x-forwarded-host", ORIGIN), (b"k-passthrough-lb", INTERNAL)],
+        17 => &[(b"x-forwarded-proto", ORIGIN), (b"transfer-encoding", HOP)],
+        18 => &[(b"proxy-authenticate", HOP)],
+        19 => &[(b"proxy-authorization", HOP), (b"knative-serving-tag", Marks::ROUTE.0)],
+        24 => &[(b"knative-serving-revision", INTERNAL | OURS)],
+        25 => &[(b"knative-serving-namespace", INTERNAL | OURS)],
+        29 => &[(b"knative-serving-default-route", Marks::ROUTE.0)],
         _ => &[],
     };
     group.iter().find(|(known, _)| *known == name).map_or(Marks::NONE, |(_, mark)| Marks(*mark))

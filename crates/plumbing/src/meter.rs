@@ -5,6 +5,7 @@ use crate::reason::Reason;
 use bytes::Bytes;
 use http_body::Frame;
 use std::task::Poll;
+use tokio::time::Instant;
 
 /// How a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub trait Meter: Send {
     /// So many bytes more have passed.
     fn passed(&mut self, bytes: usize);
 
-    /// It has ended; told once.
-    fn ended(self: Box<Self>, how: Ended);
+    /// It has ended, then; told once.
+    fn ended(self: Box<Self>, how: Ended, at: Instant);
 }
 
 /// The place of a meter at a body; empty for most.
@@ -65,8 +66,14 @@ impl Metered {
     }
 
     pub(crate) fn end(&mut self, how: Ended) {
+        if self.is_there() {
+            self.end_at(how, Instant::now());
+        }
+    }
+
+    pub(crate) fn end_at(&mut self, how: Ended, at: Instant) {
         if let Some(meter) = self.0.take() {
-            meter.ended(how);
+            meter.ended(how, at);
         }
     }
 }
@@ -88,7 +95,7 @@ mod tests {
             self.bytes += bytes;
         }
 
-        fn ended(self: Box<Self>, how: Ended) {
+        fn ended(self: Box<Self>, how: Ended, _: Instant) {
             self.to.send((self.bytes, how)).unwrap();
         }
     }

@@ -198,6 +198,8 @@ async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Sett
     let plain = service.rules(&caller);
     let requests = Requests { service: &service, caller: &caller, activity: &activity };
     let served = async {
+        let drain = pin!(shutdown.draining());
+        let drain = shutdown.draining_seldom(drain);
         let socket = match &tls {
             None => Socket::Plain(stream),
             Some(acceptor) => match Box::pin(acceptor.accept(stream, worker.wheel())).await {
@@ -215,21 +217,23 @@ async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Sett
             gone: |doubt| caller.guess(doubt),
             plain,
         };
-        if let End::Http2(socket) = h1::serve(socket, conditions, shutdown.draining(), &requests).await {
+        if let End::Http2(socket) = h1::serve(socket, conditions, drain, &requests).await {
             let answer = |request| requests.answer(request);
             Box::pin(serve_http2(socket, &settings, &shutdown, peer, answer)).await;
         }
     };
     let mut served = pin!(served);
-    let mut draining = pin!(shutdown.draining());
+    let draining = pin!(shutdown.draining());
+    let mut draining = shutdown.draining_seldom(draining);
     let mut stopping = pin!(shutdown.stopping());
     let mut closing: Option<LastCall> = None;
     std::future::poll_fn(|cx| {
-        if stopping.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        if closing.is_none() && draining.as_mut().poll(cx).is_ready() {
+        if closing.is_none() && Pin::new(&mut draining).poll(cx).is_ready() {
             closing = Some(LastCall::new(&worker));
+        }
+        // The second stage does not come before the first.
+        if closing.is_some() && stopping.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
         }
         if served.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -267,7 +271,10 @@ impl<S: Service> h1::Handler<Body> for &Requests<'_, S> {
     async fn plain(&self, request: Plain) -> Option<Answered<Body>> {
         let busy = self.activity.begin();
         Some(match self.service.plain(self.caller.clone(), request).await? {
-            Answered::Relay(relay) => Answered::Relay(Box::new(relay.keeping(busy))),
+            Answered::Relay(mut relay) => {
+                relay.keep(busy);
+                Answered::Relay(relay)
+            }
             Answered::Whole(response) => Answered::Whole(response.map(|body| body.keeping(busy))),
         })
     }

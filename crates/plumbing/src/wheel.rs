@@ -232,12 +232,9 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        if Instant::now() >= this.at {
-            this.cancel();
-            return Poll::Ready(());
-        }
         let shared = &this.wheel.shared;
         let mut state = shared.state.lock();
+        // One that is still in the wheel is not due, by the wheel's clock.
         if let Some(entry) = this.entry.and_then(|key| state.entries.get_mut(key)) {
             match &mut entry.waker {
                 Some(waker) if waker.will_wake(cx.waker()) => {}
@@ -245,11 +242,16 @@ impl Future for Sleep {
             }
             return Poll::Pending;
         }
+        let now = Instant::now();
+        if now >= this.at {
+            this.entry = None;
+            return Poll::Ready(());
+        }
         // The tick after the one the time lies in: late rather than early.
         let due = this.wheel.tick_before(this.at) + 1;
         // A wheel that stood still has not swept the ticks that passed.
         if state.entries.is_empty() {
-            state.swept = state.swept.max(this.wheel.tick_before(Instant::now()));
+            state.swept = state.swept.max(this.wheel.tick_before(now));
         }
         let key = state.entries.insert(Entry { due, place: None, waker: Some(cx.waker().clone()) });
         state.place(key, due);

@@ -62,8 +62,9 @@ pub struct Home {
 }
 
 impl Home {
-    pub(crate) fn put_back(self, connection: Connection<Body>) {
-        self.pool.put(self.address, Idle { connection, fd: self.fd, since: Instant::now() });
+    /// It is idle since then.
+    pub(crate) fn put_back(self, connection: Connection<Body>, since: Instant) {
+        self.pool.put(self.address, Idle { connection, fd: self.fd, since });
     }
 }
 
@@ -99,7 +100,7 @@ impl Http1 {
         let mut hold = std::mem::take(&mut trip.hold);
         let mut again = !trip.patience.is_zero();
         loop {
-            let (connection, fd, reused) = match self.take(address, trip.stake()) {
+            let (connection, fd, reused) = match self.take(address, trip.stake(), Instant::now()) {
                 Some(idle) => (idle.connection, idle.fd, Some(idle.since)),
                 None => {
                     let Made { stream, fd } = match self.connector.connect(address, trip.patience).await {
@@ -152,13 +153,20 @@ impl Http1 {
     }
 
     /// Sends a plain request over a connection that is kept.
-    pub(super) async fn call(self: &Arc<Self>, address: SocketAddr, request: Plain, stake: Stake) -> Answer {
-        while let Some(Idle { connection, fd, since }) = self.take(address, stake) {
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        request: Plain,
+        stake: Stake,
+        now: Instant,
+    ) -> Answer {
+        while let Some(Idle { connection, fd, since }) = self.take(address, stake, now) {
             let home = Home { pool: self.clone(), address, fd };
             match connection.call(&request).await {
                 Called::Answered(source) => {
                     let hint = source.kept_for().and_then(headers::timeout_in);
-                    self.learned(address, Some(since), hint);
+                    let worked = source.came_at().saturating_duration_since(since);
+                    self.learned(address, Some(worked), hint);
                     return Answer::Plain(source, home);
                 }
                 Called::Whole(connection) => return self.whole(connection, home, since, &request).await,
@@ -189,10 +197,9 @@ impl Http1 {
         })
     }
 
-    fn take(&self, address: SocketAddr, stake: Stake) -> Option<Idle> {
+    fn take(&self, address: SocketAddr, stake: Stake, now: Instant) -> Option<Idle> {
         let mut servers = self.servers.lock();
         let server = servers.by_address.get_mut(&address)?;
-        let now = Instant::now();
         while let Some(idle) = server.idle.pop() {
             let age = now.saturating_duration_since(idle.since);
             if idle.connection.is_stale() {
@@ -204,8 +211,10 @@ impl Http1 {
                 return None;
             }
             // The oldest that is open still shows how long they are kept.
-            let oldest = server.idle.first().filter(|oldest| !oldest.connection.is_stale());
-            let kept = oldest.map_or(age, |oldest| now.saturating_duration_since(oldest.since));
+            let oldest = server.idle.first().map(|oldest| now.saturating_duration_since(oldest.since));
+            let learned = oldest.filter(|age| server.limit.would_learn(*age));
+            let is_open = || server.idle.first().is_some_and(|oldest| !oldest.connection.is_stale());
+            let kept = learned.filter(|_| is_open()).unwrap_or(age);
             server.limit.worked_after(kept);
             if age > server.limit.reuse_max(stake) {
                 server.idle.push(idle);
@@ -238,17 +247,18 @@ impl Http1 {
 
     /// What an answer on a connection shows of its server.
     fn learn(&self, address: SocketAddr, reused: Option<Instant>, fields: &HeaderMap) {
-        self.learned(address, reused, headers::keep_alive_timeout(fields));
+        let worked = reused.map(|since| since.elapsed());
+        self.learned(address, worked, headers::keep_alive_timeout(fields));
     }
 
-    fn learned(&self, address: SocketAddr, reused: Option<Instant>, hint: Option<Duration>) {
+    fn learned(&self, address: SocketAddr, reused: Option<Duration>, hint: Option<Duration>) {
         if reused.is_none() && hint.is_none() {
             return;
         }
         let mut servers = self.servers.lock();
         let server = servers.by_address.entry(address).or_default();
-        if let Some(since) = reused {
-            server.limit.worked_after(since.elapsed());
+        if let Some(worked) = reused {
+            server.limit.worked_after(worked);
         }
         if let Some(limit) = hint {
             server.limit.hint(limit);

@@ -163,8 +163,8 @@ impl Pool {
 
     /// Sends a plain request to `address`, if there is a connection for it;
     /// `repeatable` as of a [`Trip`]. What is not sent goes the whole way.
-    pub async fn call(&self, address: SocketAddr, request: Plain, repeatable: bool) -> Answer {
+    pub async fn call(&self, address: SocketAddr, request: Plain, repeatable: bool, now: Instant) -> Answer {
         let stake = if repeatable { Stake::Nothing } else { Stake::Request };
-        self.shared.http1.call(address, request, stake).await
+        self.shared.http1.call(address, request, stake, now).await
     }
 }

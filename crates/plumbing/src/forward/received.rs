@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tokio::time::Instant;
 
 /// The body of an answer. Dropped before its end, it ends the exchange: the
 /// connection over HTTP/1, the stream over HTTP/2.
@@ -32,7 +33,7 @@ impl Received {
         if let Source::Http1 { mut body, home } = self.0
             && let Some(connection) = body.take_idle()
         {
-            home.put_back(connection);
+            home.put_back(connection, Instant::now());
         }
     }
 

@@ -84,8 +84,28 @@ pub(super) fn has_token(value: &HeaderValue, token: &[u8]) -> bool {
 }
 
 /// Bytes that the reference lets stand in a Host field.
+const HOST_BYTES: [bool; 256] = table(b"!$%&'()*+,-.:;=[]_~");
+
+/// True for those.
 pub(super) fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(&byte)
+    HOST_BYTES[usize::from(byte)]
+}
+
+/// A table of letters, digits and these.
+pub(super) const fn table(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        // Below 256 by the loop.
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
 }
 
 #[cfg(test)]

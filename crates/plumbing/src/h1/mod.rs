@@ -55,7 +55,7 @@ pub use error::BodyError;
 pub use incoming::{Incoming, Interim};
 pub use malformed::Malformed;
 pub use outgoing::{Break, Hold, Options, Outgoing, SendError};
-pub use plain::{Answered, Called, Held, Plain, Relay, Rules, Source};
+pub use plain::{Answered, Called, Plain, Relay, Rules, Source};
 pub use presence::{Doubt, Guess};
 pub use received::Received;
 pub use server::{Conditions, End, Handler, Settings, serve};

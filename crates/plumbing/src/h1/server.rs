@@ -189,24 +189,10 @@ impl<G> Waiting<'_, G> {
         let settings = &self.conditions.settings;
         let mut state = self.link.state();
         loop {
-            let first = state.turn == 0;
-            let input = &mut state.inbox.bytes;
-            if first && !input.is_empty() && H2_PREFACE.starts_with(&input[..input.len().min(H2_PREFACE.len())]) {
-                if input.len() >= H2_PREFACE.len() {
-                    return Poll::Ready(Next::Http2);
-                }
-            } else {
-                if !self.scan.unfinished
-                    && let Some(rules) = &self.conditions.plain
-                    && let Some(found) = take_plain(&mut state, rules, cx)
-                {
-                    return Poll::Ready(Next::Plain(found));
-                }
-                match request::head(&mut state.inbox.bytes, &mut self.scan, settings.head_bytes_max) {
-                    Ok(None) => {}
-                    Ok(Some(head)) => return Poll::Ready(Next::Request(Box::new(head))),
-                    Err(what) => return Poll::Ready(Next::Malformed(what)),
-                }
+            if !state.inbox.bytes.is_empty()
+                && let Some(next) = self.look(&mut state, cx)
+            {
+                return Poll::Ready(next);
             }
             if state.inbox.ended {
                 return Poll::Ready(Next::Ended);
@@ -231,6 +217,26 @@ impl<G> Waiting<'_, G> {
         let since = *self.since.get_or_insert_with(Instant::now);
         let timer = self.timer.get_or_insert_with(|| self.conditions.wheel.sleep_until(since + settings.head_timeout));
         Pin::new(timer).poll(cx).map(|()| Next::Ended)
+    }
+
+    /// What has come, if it is enough to say.
+    fn look(&mut self, state: &mut State, cx: &mut Context<'_>) -> Option<Next> {
+        let settings = &self.conditions.settings;
+        if state.turn == 0
+            && H2_PREFACE.starts_with(&state.inbox.bytes[..state.inbox.bytes.len().min(H2_PREFACE.len())])
+        {
+            return (state.inbox.bytes.len() >= H2_PREFACE.len()).then_some(Next::Http2);
+        }
+        if !self.scan.unfinished
+            && let Some(rules) = &self.conditions.plain
+            && let Some(found) = take_plain(state, rules, cx)
+        {
+            return Some(Next::Plain(found));
+        }
+        match request::head(&mut state.inbox.bytes, &mut self.scan, settings.head_bytes_max) {
+            Ok(head) => head.map(|head| Next::Request(Box::new(head))),
+            Err(what) => Some(Next::Malformed(what)),
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::super::answer::is_bodiless;
 use super::super::fields::length;
-use super::super::limits::{FIELDS_USUAL, FLAT_BYTES_MAX};
+use super::super::limits::FIELDS_USUAL;
 use super::super::{date, encode};
 use super::fields::{Field, field, write};
+use super::heads;
 use http::StatusCode;
 use std::mem::MaybeUninit;
+use tokio::time::Instant;
 
 const GRPC: &[u8] = b"application/grpc";
 
@@ -31,13 +33,15 @@ pub(super) struct Head {
     /// `Keep-Alive`, where the app says how long.
     pub(super) kept_for: Option<Box<[u8]>>,
     has_date: bool,
+    /// When it had come.
+    pub(super) at: Instant,
     /// Status line and fields for the client.
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
 }
 
 impl Head {
-    /// The whole head for the client.
-    pub(super) fn finish(mut self, keep_alive: bool) -> Vec<u8> {
+    /// Makes it whole for the client.
+    pub(super) fn finish(&mut self, keep_alive: bool) {
         let out = &mut self.out;
         out.extend_from_slice(b"Content-Length: ");
         encode::number(self.length, out);
@@ -48,7 +52,6 @@ impl Head {
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(if keep_alive { b"\r\n" } else { b"Connection: close\r\n\r\n" });
-        self.out
     }
 }
 
@@ -70,7 +73,7 @@ pub(super) fn read(input: &[u8]) -> Seen {
 }
 
 fn head(status: StatusCode, bytes: usize, fields: &[httparse::Header<'_>]) -> Option<Head> {
-    let mut out = Vec::with_capacity(bytes + 96 + FLAT_BYTES_MAX);
+    let mut out = heads::take();
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
@@ -99,5 +102,5 @@ fn head(status: StatusCode, bytes: usize, fields: &[httparse::Header<'_>]) -> Op
         }
         write(this.name, this.value, &mut out);
     }
-    Some(Head { status, bytes, length: body?, keep_alive, kept_for, has_date, out })
+    Some(Head { status, bytes, length: body?, keep_alive, kept_for, has_date, at: Instant::now(), out })
 }

@@ -27,12 +27,9 @@ pub enum Called {
 }
 
 impl Connection<Body> {
-    /// Sends a plain request, and waits for the head of its answer. Dropping
-    /// the future closes the connection.
+    /// Sends a plain request on a connection that is not stale, and waits for
+    /// the head of its answer. Dropping the future closes the connection.
     pub async fn call(mut self, plain: &Plain) -> Called {
-        if self.is_stale() {
-            return Called::NotSent;
-        }
         let mut calling = Calling { pieces: plain.pieces(), written: 0, deaf: false };
         match poll_fn(|cx| calling.poll(&mut self.0, cx)).await {
             Came::Plain(head) => Called::Answered(Source::new(self, head)),

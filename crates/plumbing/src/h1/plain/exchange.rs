@@ -37,7 +37,7 @@ where
         let mut handling = pin!(handler.plain(Plain::new(found, link.clone(), turn)));
         poll_fn(|cx| poll_handler(handling.as_mut(), link, &mut presence, cx)).await
     };
-    let relay = match handled {
+    let mut relay = match handled {
         Handled::Answer(Some(Answered::Relay(relay))) => relay,
         Handled::Answer(Some(Answered::Whole(response))) => {
             let asked = Asked::of(&Method::GET, Version::HTTP_11, false, true);
@@ -48,14 +48,13 @@ where
     };
     let keep_alive = !poll_fn(|cx| Poll::Ready(drain.poll(cx))).await;
     link.state().begin_answer();
-    let sent = {
-        let mut relaying = relay.begin(keep_alive);
-        poll_fn(|cx| {
-            let sent = relaying.poll(link, cx);
-            if sent.is_pending() { presence.poll_gone(cx).map(|()| Sent::ClientGone) } else { sent }
-        })
-        .await
-    };
+    relay.begin(keep_alive);
+    let sent = poll_fn(|cx| {
+        let sent = relay.poll(link, cx);
+        if sent.is_pending() { presence.poll_gone(cx).map(|()| Sent::ClientGone) } else { sent }
+    })
+    .await;
+    drop(relay);
     link.finish();
     match sent {
         Sent::Whole => after(link, conditions, keep_alive).await,

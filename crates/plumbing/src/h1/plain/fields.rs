@@ -31,19 +31,17 @@ pub(super) fn field(name: &str) -> Field {
     let lower = &mut lower[..name.len()];
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
-    let known = match &*lower {
-        b"host" => Field::Host,
-        b"date" => Field::Date,
-        b"keep-alive" => Field::KeepAlive,
-        b"content-length" => Field::Length,
-        b"content-type" => Field::ContentType,
-        _ => Field::Other,
+    let own = match lower.len() {
+        4 => [(&b"host"[..], Field::Host), (b"date", Field::Date)].into_iter().find(|(known, _)| *known == lower),
+        10 if lower == b"keep-alive" => return Field::KeepAlive,
+        12 if lower == b"content-type" => return Field::ContentType,
+        14 if lower == b"content-length" => return Field::Length,
+        _ => None,
     };
-    if known != Field::Other {
-        return known;
+    if let Some((_, field)) = own {
+        return field;
     }
-    let mark = std::str::from_utf8(lower).map_or(Marks::HOP, mark);
-    match mark {
+    match mark(lower) {
         Marks::NONE => Field::Other,
         Marks::CONNECTION => Field::Connection,
         Marks::AGENT => Field::Agent,
@@ -51,20 +49,24 @@ pub(super) fn field(name: &str) -> Field {
     }
 }
 
-pub(super) fn starts_with(value: &[u8], start: &[u8]) -> bool {
+fn starts_with(value: &[u8], start: &[u8]) -> bool {
     value.len() >= start.len() && value[..start.len()].eq_ignore_ascii_case(start)
 }
 
 /// Writes a field, its name `Like-This` whatever letters it came in: as
 /// [`super::super::encode::field`] does.
 pub(super) fn write(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    let (name, start) = (name.as_bytes(), out.len());
     out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    let written = &mut out[start..];
+    written.make_ascii_lowercase();
+    // Each letter depends on what came before it, and not on what was written.
     let mut first = true;
-    out.extend(name.bytes().map(|byte| {
-        let written = if first { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() };
-        first = byte == b'-';
-        written
-    }));
+    for (byte, came) in written.iter_mut().zip(name) {
+        *byte &= !(u8::from(first && byte.is_ascii_lowercase()) << 5);
+        first = *came == b'-';
+    }
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");

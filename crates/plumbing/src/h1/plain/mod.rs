@@ -12,12 +12,13 @@ mod answer;
 mod call;
 mod exchange;
 mod fields;
+mod heads;
 mod relay;
 mod request;
 
 pub use call::Called;
 pub(super) use exchange::exchange;
-pub use relay::{Held, Relay, Source};
+pub use relay::{Relay, Source};
 pub(super) use request::{Found, take};
 pub use request::{Plain, Rules};
 

@@ -7,16 +7,18 @@ use super::super::inbox::Inbox;
 use super::super::limits::FLAT_BYTES_MAX;
 use super::super::link::Link;
 use super::answer::Head;
-use crate::body::{Body, Guard};
+use super::heads;
+use crate::body::Body;
 use crate::conn::Busy;
 use crate::deadline::Limits;
 use crate::forward::Home;
-use crate::meter::{Ended, Metered};
+use crate::meter::{Ended, Meter, Metered};
 use bytes::{Buf, BytesMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
+use tokio::time::Instant;
 
 /// A plain answer whose head has come, on its connection.
 pub struct Source {
@@ -27,6 +29,11 @@ pub struct Source {
 impl Source {
     pub(super) fn new(connection: Connection<Body>, head: Head) -> Source {
         Source { connection, head }
+    }
+
+    /// When its head had come.
+    pub fn came_at(&self) -> Instant {
+        self.head.at
     }
 
     /// Its status.
@@ -40,60 +47,26 @@ impl Source {
     }
 }
 
-/// What lasts until an answer's last byte has come.
-pub struct Held {
-    /// Where its connection belongs.
-    pub home: Home,
-    /// The request's limits.
-    pub limits: Limits,
-    /// Slot and count.
-    pub guard: Guard,
-}
-
-/// A plain answer that is passed on. Dropped, it ends the exchange.
+/// A plain answer on its way to the client. Dropped, it ends the exchange.
 pub struct Relay {
-    source: Source,
-    held: Held,
+    /// `None` once all of it has come, or will not.
+    from: Option<From>,
+    /// Bytes of the body that have not come.
+    left: u64,
+    head: Head,
+    /// Bytes of the head, and of a small body behind it, that were written.
+    written: usize,
+    /// What has come of the body and is not written, in order.
+    body: [BytesMut; 2],
+    cut: bool,
     meter: Metered,
     busy: Option<Busy>,
 }
 
-impl Relay {
-    /// Of an answer; `meter` is told of its body.
-    pub fn new(source: Source, held: Held, meter: Option<Box<dyn crate::meter::Meter>>) -> Relay {
-        Relay { source, held, meter: meter.map_or_else(Metered::default, Metered::by), busy: None }
-    }
-
-    pub(crate) fn keeping(mut self, busy: Busy) -> Relay {
-        self.busy = Some(busy);
-        self
-    }
-
-    /// Begins to pass it on; `keep_alive`: of the client's connection.
-    pub(super) fn begin(self, keep_alive: bool) -> Relaying {
-        let Source { connection, head } = self.source;
-        let (left, keep) = (head.length, head.keep_alive);
-        let from = From { connection, keep, held: self.held };
-        let mut relaying = Relaying {
-            from: Some(from),
-            left,
-            head: head.finish(keep_alive),
-            written: 0,
-            body: [BytesMut::new(), BytesMut::new()],
-            cut: false,
-            meter: self.meter,
-            _busy: self.busy,
-        };
-        relaying.draw();
-        relaying
-    }
-}
-
 struct From {
     connection: Connection<Body>,
-    /// The connection can be used again.
-    keep: bool,
-    held: Held,
+    home: Home,
+    limits: Limits,
 }
 
 impl From {
@@ -102,24 +75,36 @@ impl From {
     }
 }
 
-/// An answer that is being written.
-pub(super) struct Relaying {
-    /// `None` once all of it has come, or will not.
-    from: Option<From>,
-    /// Bytes of the body that have not come.
-    left: u64,
-    /// The head, and a small body behind it.
-    head: Vec<u8>,
-    /// Bytes of that which the kernel has accepted.
-    written: usize,
-    /// What has come of the body and is not written, in order.
-    body: [BytesMut; 2],
-    cut: bool,
-    meter: Metered,
-    _busy: Option<Busy>,
-}
+impl Relay {
+    /// Of an answer on a connection with this home, within these limits.
+    /// `meter` is told of its body, and when all of it has come: slot and count
+    /// of its request are let go of then, whatever the client still has to take.
+    pub fn new(source: Source, home: Home, limits: Limits, meter: Box<dyn Meter>) -> Relay {
+        let Source { connection, head } = source;
+        Relay {
+            from: Some(From { connection, home, limits }),
+            left: head.length,
+            head,
+            written: 0,
+            body: [BytesMut::new(), BytesMut::new()],
+            cut: false,
+            meter: Metered::by(meter),
+            busy: None,
+        }
+    }
 
-impl Relaying {
+    /// Until it is over.
+    pub(crate) fn keep(&mut self, busy: Busy) {
+        self.busy = Some(busy);
+    }
+
+    /// Begins to pass it on; `keep_alive`: of the client's connection.
+    pub(super) fn begin(&mut self, keep_alive: bool) {
+        let at = self.head.at;
+        self.head.finish(keep_alive);
+        self.draw(at);
+    }
+
     /// Reads and writes, until all is written or it broke off.
     pub(super) fn poll(&mut self, link: &Link, cx: &mut Context<'_>) -> Poll<Sent> {
         loop {
@@ -153,41 +138,40 @@ impl Relaying {
         let Some(from) = &mut self.from else { return Poll::Ready(None) };
         let wire = &mut *from.connection.0;
         match ready!(wire.inbox.poll_fill(&mut wire.socket, cx)) {
-            Ok(1..) => self.draw(),
+            Ok(1..) => self.draw(Instant::now()),
             Ok(0) | Err(_) => return Poll::Ready(Some(Err(Ended::Broken))),
         }
         Poll::Ready(Some(Ok(())))
     }
 
-    /// Takes what was read. With the last byte the app's part is over, whatever
-    /// the client still has to take.
-    fn draw(&mut self) {
+    /// Takes what was read, then. With the last byte the app's part is over.
+    fn draw(&mut self, at: Instant) {
         let Some(from) = &mut self.from else { return };
         let bytes = &mut from.connection.0.inbox.bytes;
         if bytes.len() as u64 > self.left {
             // Whoever said more than it was asked for may say anything next.
-            from.keep = false;
+            self.head.keep_alive = false;
             bytes.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         }
         self.left -= bytes.len() as u64;
         if !bytes.is_empty() {
             self.meter.passed(bytes.len());
-            from.held.limits.wrote();
+            from.limits.answered_at(at);
         }
         let first = self.body[0].is_empty() && self.body[1].is_empty();
         if first && self.written == 0 && bytes.len() <= FLAT_BYTES_MAX {
-            self.head.extend_from_slice(bytes);
+            self.head.out.extend_from_slice(bytes);
             bytes.clear();
         } else {
             self.body[usize::from(!first)] = std::mem::take(bytes);
         }
         if self.left == 0
-            && let Some(From { connection, keep, held }) = self.from.take()
+            && let Some(From { connection, home, .. }) = self.from.take()
         {
-            if keep && !connection.0.inbox.ended && connection.0.is_sent() {
-                held.home.put_back(connection.rest());
+            if self.head.keep_alive && !connection.0.inbox.ended && connection.0.is_sent() {
+                home.put_back(connection.rest(), at);
             }
-            self.meter.end(Ended::Whole);
+            self.meter.end_at(Ended::Whole, at);
         }
     }
 
@@ -200,13 +184,13 @@ impl Relaying {
 
     fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<Sent> {
         let Some(from) = &mut self.from else { return Poll::Pending };
-        let reason = ready!(from.held.limits.poll_passed(cx));
+        let reason = ready!(from.limits.poll_passed(cx));
         self.fail(Ended::Limit(reason));
         Poll::Ready(Sent::Cut)
     }
 
     fn is_written(&self) -> bool {
-        self.written == self.head.len() && self.body.iter().all(BytesMut::is_empty)
+        self.written == self.head.out.len() && self.body.iter().all(BytesMut::is_empty)
     }
 
     fn poll_write(&mut self, link: &Link, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -215,7 +199,7 @@ impl Relaying {
         let Some(socket) = &mut state.socket else { return Poll::Ready(Err(io::ErrorKind::NotConnected.into())) };
         while !self.is_written() {
             let socket = Pin::new(&mut *socket);
-            let pieces = [&self.head[self.written..], &self.body[0], &self.body[1]];
+            let pieces = [&self.head.out[self.written..], &self.body[0], &self.body[1]];
             let written = match pieces {
                 [one, [], []] | [[], one, []] => socket.poll_write(cx, one),
                 _ => socket.poll_write_vectored(cx, &pieces.map(IoSlice::new)),
@@ -229,7 +213,7 @@ impl Relaying {
     }
 
     fn advance(&mut self, mut count: usize) {
-        let of_head = count.min(self.head.len() - self.written);
+        let of_head = count.min(self.head.out.len() - self.written);
         self.written += of_head;
         count -= of_head;
         for piece in &mut self.body {
@@ -243,8 +227,9 @@ impl Relaying {
     }
 }
 
-impl Drop for Relaying {
+impl Drop for Relay {
     fn drop(&mut self) {
+        heads::give(std::mem::take(&mut self.head.out));
         self.body.iter_mut().for_each(|piece| buffers::give(std::mem::take(piece)));
         if !self.cut {
             // Unless it was told of the end before.

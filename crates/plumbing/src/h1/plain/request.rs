@@ -1,7 +1,7 @@
 //! A plain request: known by its bytes, and made ready for the app.
 
 use super::super::encode;
-use super::super::fields::{is_host_byte, length};
+use super::super::fields::{is_host_byte, length, table};
 use super::super::inbox::Inbox;
 use super::super::incoming::Interim;
 use super::super::limits::FIELDS_USUAL;
@@ -228,8 +228,9 @@ fn method(name: &str) -> Option<Method> {
     })
 }
 
-/// A path, and bytes that mean the same to everybody.
+/// Bytes of a target that mean the same to everybody.
+const TARGET_BYTES: [bool; 256] = table(b"-._~!$&'()*+,;=:@%/?");
+
 fn is_plain_target(target: &str) -> bool {
-    target.starts_with('/')
-        && target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/?".contains(&byte))
+    target.starts_with('/') && target.bytes().all(|byte| TARGET_BYTES[usize::from(byte)])
 }
