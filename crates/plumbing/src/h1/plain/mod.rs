@@ -6,7 +6,7 @@
 //! proxy ([`crate::marks`]), upgrades, chunks, a body that is not here. All
 //! else goes the whole way, through a map of its fields; so nothing is decided
 //! here that is decided there. A plain request says the same to the app either
-//! way, byte for byte (`tests/h1/plain.rs`).
+//! way, byte for byte (`tests.rs`).
 
 mod answer;
 mod call;
@@ -29,3 +29,6 @@ pub enum Answered<B> {
     /// By any other.
     Whole(http::Response<B>),
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,6 +104,14 @@ pub(in super::super) struct Found {
     body: [BytesMut; 2],
 }
 
+impl Found {
+    /// Its head as it goes to the app, and its body.
+    #[cfg(test)]
+    pub(super) fn pieces(&self) -> (&[u8], Vec<u8>) {
+        (&self.head, self.body.concat())
+    }
+}
+
 /// Takes a plain request off the front of what came in; `None`: there is none
 /// that is known to be one, and nothing was touched. `more` reads once what is
 /// there already; a body that has just filled a buffer may be.
