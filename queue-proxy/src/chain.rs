@@ -123,8 +123,9 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
 async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) -> Answered<Body> {
     sidecar.drain.seen_request();
     let mut now = Instant::now();
-    let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls, clock::at(now));
-    let inside = sidecar.enter(false, clock::at(now));
+    let came = clock::at(now);
+    let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls, came);
+    let inside = sidecar.enter(false, came);
     watch.proxied();
     let mut limits = Limits::since(caller.worker.wheel(), &sidecar.config.timeouts, now);
     let permit = match admit_at(&sidecar, &mut watch, &mut limits, &mut now).await {

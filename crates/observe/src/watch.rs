@@ -44,8 +44,8 @@ struct Live {
     read: Option<Arc<AtomicU64>>,
     trace: Option<RequestTrace>,
     logged: Option<Captured>,
-    /// At an activator.
-    aim: Aim,
+    /// At an activator, and so not in the way of a sidecar's.
+    aim: Option<Box<Aim>>,
 }
 
 /// What a request for one of many revisions has beside.
@@ -101,7 +101,7 @@ impl Watch {
         logged: Option<Captured>,
     ) -> Watch {
         let named_later = labels.is_some() && inner.component == Component::Activator;
-        let aim = Aim { host: named_later.then(|| facts.host().into()), ..Aim::default() };
+        let aim = named_later.then(|| Box::new(Aim { host: Some(facts.host().into()), ..Aim::default() }));
         let live =
             Live { inner, began: clock::now(), called: None, answered: None, labels, read: None, trace, logged, aim };
         Watch { live: Some(Box::new(live)) }
@@ -109,7 +109,6 @@ impl Watch {
 
     /// Counts, and nothing else.
     pub(super) fn counting(inner: Arc<Inner>, labels: Labels, began: Moment) -> Watch {
-        let aim = Aim::default();
         let live = Live {
             inner,
             began,
@@ -119,7 +118,7 @@ impl Watch {
             read: None,
             trace: None,
             logged: None,
-            aim,
+            aim: None,
         };
         Watch { live: Some(Box::new(live)) }
     }
@@ -169,9 +168,10 @@ impl Watch {
     /// It is for this revision, one of many.
     pub fn is_for(&mut self, who: impl FnOnce() -> Identity, series: &Series) {
         let Some(live) = &mut self.live else { return };
-        live.aim.who = Some(who());
+        let aim = live.aim.get_or_insert_default();
+        aim.who = Some(who());
         if let Some(metrics) = &live.inner.metrics {
-            live.aim.book = Some(series.book(metrics));
+            aim.book = Some(series.book(metrics));
         }
     }
 
@@ -198,13 +198,14 @@ impl Watch {
         }
         live.called = Some(now);
         if live.labels.is_some() && strict {
-            live.aim.pod = Some(address.to_string().into());
+            live.aim.get_or_insert_default().pod = Some(address.to_string().into());
         }
         if let Some(read) = &live.read {
             read.store(0, Ordering::Relaxed);
         }
         // The reference leaves both empty.
-        if let (Some(who), true, false) = (&mut live.aim.who, live.logged.is_some(), strict) {
+        let who = live.aim.as_mut().and_then(|aim| aim.who.as_mut());
+        if let (Some(who), true, false) = (who, live.logged.is_some(), strict) {
             who.pod = name.clone();
             who.pod_ip = address.ip().to_canonical().to_string().into();
         }
@@ -295,7 +296,7 @@ impl Watch {
 
     /// It was over then.
     pub fn finish_at(mut self, outcome: Outcome, at: Moment) {
-        if let Some(live) = self.live.take() {
+        if let Some(mut live) = self.live.take() {
             live.finish(&outcome, at);
         }
     }
@@ -303,7 +304,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some(live) = self.live.take() {
+        if let Some(mut live) = self.live.take() {
             let status = live.answered.map_or(CLIENT_GONE, |(_, status)| status);
             live.finish(&Outcome { status, end: End::ClientGone, response_bytes: 0 }, clock::now());
         }
@@ -314,7 +315,8 @@ impl Live {
     /// Where it is counted.
     fn book(&self) -> Option<&Book> {
         let metrics = self.inner.metrics.as_ref()?;
-        Some(self.aim.book.as_deref().unwrap_or(&metrics.own))
+        let aimed = self.aim.as_ref().and_then(|aim| aim.book.as_deref());
+        Some(aimed.unwrap_or(&metrics.own))
     }
 
     fn bytes_read(&self) -> u64 {
@@ -327,28 +329,30 @@ impl Live {
         let called = self.called.take()?;
         let (until, status) = self.answered.unwrap_or((now, 0));
         if let (Some(book), Some(labels)) = (self.book(), self.labels) {
-            book.called(labels, self.aim.pod.as_deref(), status, until.since(called), self.bytes_read());
+            let pod = self.aim.as_ref().and_then(|aim| aim.pod.as_deref());
+            book.called(labels, pod, status, until.since(called), self.bytes_read());
         }
         Some(now.since(called))
     }
 
-    fn finish(mut self, outcome: &Outcome, now: Moment) {
+    fn finish(&mut self, outcome: &Outcome, now: Moment) {
         let shown = Shown::of(outcome, self.inner.compat);
         let called = self.call_ended(now);
         if let (Some(book), Some(labels)) = (self.book(), self.labels) {
             if let (Some(span), Component::Sidecar) = (called, self.inner.component) {
                 book.invoked(shown.invocation, span);
             }
-            let labels = self.aim.host.as_ref().map_or(labels, |host| book.name_host(labels, host));
+            let host = self.aim.as_ref().and_then(|aim| aim.host.as_ref());
+            let labels = host.map_or(labels, |host| book.name_host(labels, host));
             book.served(labels, shown.server, now.since(self.began), self.bytes_read(), outcome.response_bytes);
         }
-        let who = self.aim.who.as_ref();
-        if let (Some(trace), Some(tracer)) = (self.trace, &self.inner.tracer) {
+        let who = self.aim.as_ref().and_then(|aim| aim.who.as_ref());
+        if let (Some(trace), Some(tracer)) = (self.trace.take(), &self.inner.tracer) {
             let ended = Ended { status: shown.server, response_bytes: outcome.response_bytes, revision: who };
             trace.finish(&ended, &tracer.queue);
         }
-        if let (Some(request), Some(log)) = (self.logged, &self.inner.log) {
-            log.write(&request, who, shown.log, now.since(self.began).as_secs_f64());
+        if let (Some(request), Some(log)) = (&self.logged, &self.inner.log) {
+            log.write(request, who, shown.log, now.since(self.began).as_secs_f64());
         }
     }
 }

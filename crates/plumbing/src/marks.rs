@@ -56,11 +56,17 @@ const ORIGIN: u32 = Marks::ORIGIN.0;
 const HOP: u32 = Marks::HOP.0;
 const PROBE: u32 = Marks::PROBE.0;
 
-/// Of one name, in lower case. By length first: most names of a head have one
+/// True for names that only our parts use.
+pub(crate) fn is_ours(name: &[u8]) -> bool {
+    const OURS: &[u8] = b"x-zeroscale-";
+    name.len() > OURS.len() && name[..OURS.len()].eq_ignore_ascii_case(OURS)
+}
+
+/// Of one name, whatever its case. By length first: most names of a head have one
 /// that none of these has.
 pub(crate) fn mark(name: &[u8]) -> Marks {
     let group: &[(&[u8], u32)] = match name.len() {
-        16.. if name.starts_with(b"x-zeroscale-") => &[
+        16.. if is_ours(name) => &[
             (b"x-zeroscale-offer", INTERNAL | OURS),
             (b"x-zeroscale-lease", OURS | ANSWER),
             (b"x-zeroscale-proxy", INTERNAL | ANSWER),
@@ -91,5 +97,5 @@ pub(crate) fn mark(name: &[u8]) -> Marks {
         29 => &[(b"knative-serving-default-route", Marks::ROUTE.0)],
         _ => &[],
     };
-    group.iter().find(|(known, _)| *known == name).map_or(Marks::NONE, |(_, mark)| Marks(*mark))
+    group.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(Marks::NONE, |(_, mark)| Marks(*mark))
 }

@@ -1,10 +1,11 @@
 //! A connection's socket: plain, or under TLS.
 
+use bytes::BufMut;
 use rustix::net::RecvFlags;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -33,6 +34,22 @@ impl Socket {
             Socket::Plain(socket) => socket.poll_read_ready(cx),
             Socket::Tls(_) => Poll::Ready(Ok(())),
         }
+    }
+
+    /// Reads once, if the runtime has just said that it can be done; `None`:
+    /// it cannot, or only by polling. `room`: bytes that `buffer` takes.
+    pub(crate) fn try_read(&self, buffer: &mut impl BufMut, room: usize) -> Option<io::Result<usize>> {
+        let Socket::Plain(socket) = self else { return None };
+        let read = match socket.try_read_buf(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            read => read,
+        };
+        if matches!(read, Ok(count) if count > 0 && count < room) {
+            // The kernel has no more, and will say so when it has: as polling
+            // does, so that the next look costs no call.
+            let _ = socket.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        }
+        Some(read)
     }
 
     /// True if the kernel has bytes, by asking itself and not the runtime.

@@ -27,6 +27,9 @@ pub(super) fn take(class: usize) -> BytesMut {
 
 /// Takes a buffer back.
 pub(super) fn give(mut buffer: BytesMut) {
+    if buffer.capacity() == 0 {
+        return;
+    }
     buffer.clear();
     // On a thread that ends the buffer is simply dropped.
     let _ = KEPT.try_with(|kept| kept.borrow_mut().give(buffer));
@@ -43,10 +46,11 @@ impl Kept {
     }
 
     fn give(&mut self, mut buffer: BytesMut) {
-        if buffer.capacity() == 0 {
-            return;
-        }
-        let reclaimed = (0..BUFFER_BYTES.len()).rev().find(|class| buffer.try_reclaim(BUFFER_BYTES[*class]));
+        // What is left of it says which it was, unless its front was given away.
+        let class = BUFFER_BYTES.iter().position(|bytes| buffer.capacity() <= *bytes);
+        let likely = class.filter(|class| buffer.try_reclaim(BUFFER_BYTES[*class]));
+        let any = || (0..BUFFER_BYTES.len()).rev().find(|class| buffer.try_reclaim(BUFFER_BYTES[*class]));
+        let reclaimed = likely.or_else(any);
         match reclaimed {
             Some(class) if self.free[class].len() < BUFFERS_KEPT[class] => self.free[class].push(buffer),
             None if self.lent.len() < BUFFERS_LENT && buffer.capacity() <= BUFFER_BYTES[0] => {

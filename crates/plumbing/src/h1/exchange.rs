@@ -260,7 +260,11 @@ fn hand_over(link: &Link) -> After {
 pub(super) async fn after<G>(link: &Link, conditions: &Conditions<G>, keep_alive: bool) -> After {
     let (complete, ended, more) = {
         let mut state = link.state();
-        (state.decoder.is_done(), state.inbox.ended, state.has_more())
+        let (complete, ended) = (state.decoder.is_done(), state.inbox.ended);
+        if complete && keep_alive && !ended {
+            return After::Next;
+        }
+        (complete, ended, state.has_more())
     };
     if !complete {
         if keep_alive && closing::drain(link, &conditions.wheel).await {

@@ -71,11 +71,14 @@ impl Framing {
 
 /// A length: digits and nothing else, and it fits 63 bits.
 pub(super) fn length(value: &[u8]) -> Option<u64> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+    if value.is_empty() {
         return None;
     }
-    let length: u64 = std::str::from_utf8(value).ok()?.parse().ok()?;
-    i64::try_from(length).is_ok().then_some(length)
+    let length = value.iter().try_fold(0_i64, |length, byte| {
+        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+        length.checked_mul(10)?.checked_add(digit)
+    })?;
+    u64::try_from(length).ok()
 }
 
 /// True if a list of tokens holds `token`.

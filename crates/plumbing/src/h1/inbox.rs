@@ -28,15 +28,20 @@ impl Inbox {
             return Poll::Ready(Ok(0));
         }
         let free = self.bytes.capacity() - self.bytes.len();
-        if free < BUFFER_BYTES[self.class] / 2 {
+        let needs_room = free < BUFFER_BYTES[self.class] / 2;
+        if needs_room {
             ready!(socket.poll_worth_reading(cx))?;
             self.make_room();
         }
         let room = self.bytes.capacity() - self.bytes.len();
-        let read = {
-            let mut window = (&mut self.bytes).limit(room);
-            let read = pin!(socket.read_buf(&mut window));
-            read.poll(cx)
+        let known = if needs_room { socket.try_read(&mut (&mut self.bytes).limit(room), room) } else { None };
+        let read = match known {
+            Some(read) => Poll::Ready(read),
+            None => {
+                let mut window = (&mut self.bytes).limit(room);
+                let read = pin!(socket.read_buf(&mut window));
+                read.poll(cx)
+            }
         };
         match read {
             Poll::Ready(Ok(0)) => self.ended = true,

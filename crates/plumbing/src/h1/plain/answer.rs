@@ -81,7 +81,7 @@ fn head(status: StatusCode, bytes: usize, fields: &[httparse::Header<'_>]) -> Op
     out.extend_from_slice(b"\r\n");
     let (mut keep_alive, mut kept_for, mut has_date, mut body) = (true, None, false, None);
     for this in fields {
-        match field(this.name) {
+        match field(this.name.as_bytes()) {
             Field::Length if body.is_none() => {
                 body = Some(length(this.value)?);
                 continue;
@@ -100,7 +100,7 @@ fn head(status: StatusCode, bytes: usize, fields: &[httparse::Header<'_>]) -> Op
             Field::Other | Field::ContentType | Field::Host | Field::Agent => {}
             _ => return None,
         }
-        write(this.name, this.value, &mut out);
+        write(this.name.as_bytes(), this.value, &mut out);
     }
     Some(Head { status, bytes, length: body?, keep_alive, kept_for, has_date, at: Instant::now(), out })
 }

@@ -174,7 +174,7 @@ fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
     out.extend_from_slice(b"\r\n");
     for (at, this) in request.headers.iter().enumerate() {
         if head.passed_on >> at & 1 == 1 {
-            write(this.name, this.value, &mut out);
+            write(this.name.as_bytes(), this.value, &mut out);
         }
     }
     out.extend_from_slice(&rules.forwarded_for);
@@ -203,7 +203,7 @@ impl<'i> Head<'i> {
     /// Looks at a field; `None`: the request is not plain.
     fn look(&mut self, at: usize, this: &httparse::Header<'i>) -> Option<()> {
         let value = this.value;
-        let passed_on = match field(this.name) {
+        let passed_on = match field(this.name.as_bytes()) {
             Field::Host if self.host.is_none() && value.iter().all(|byte| is_host_byte(*byte)) => {
                 self.host = Some(value);
                 false
