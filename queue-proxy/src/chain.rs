@@ -49,7 +49,7 @@ impl Service for Chain {
     /// whole way.
     fn rules(&self, caller: &Caller) -> Option<Rules> {
         let short = self.0.config.compat == Compat::Better && !self.0.observer.wants_heads() && !caller.fds_scarce;
-        short.then(|| Rules::of(caller.ip()))
+        short.then(|| Rules::of(caller.ip(), &self.0.config.trust))
     }
 
     fn plain(
@@ -110,10 +110,7 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
     };
     match (sent, offer) {
         (Ok(answer), _) => carry(answer, watch, asked, limits, &sidecar, &caller, (inside, permit)),
-        (Err(SendError::NotSent { error }), Some(nonce)) => {
-            tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
-            watch.answers(hand_back(&nonce, "not-sent", &sidecar), End::Whole)
-        }
+        (Err(SendError::NotSent { error }), Some(nonce)) => cannot_send(&sidecar, watch, &nonce, &error),
         (Err(failed), _) => refuse(&sidecar, watch, fault(&sidecar, failed)),
     }
 }
@@ -125,12 +122,23 @@ async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) 
     let mut now = Instant::now();
     let came = clock::at(now);
     let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls, came);
-    let inside = sidecar.enter(false, came);
+    let offer = request.offer().cloned();
+    let offered = match (&offer, &sidecar.limiter) {
+        (Some(nonce), Some(limiter)) => match limiter.try_take() {
+            Some(permit) => Some(permit),
+            None => return Answered::Whole(watch.answers(hand_back(nonce, "full", &sidecar), End::Whole)),
+        },
+        _ => None,
+    };
+    let inside = sidecar.enter(request.is_proxied(), came);
     watch.proxied();
     let mut limits = Limits::since(caller.worker.wheel(), &sidecar.config.timeouts, now);
-    let permit = match admit_at(&sidecar, &mut watch, &mut limits, &mut now).await {
-        Ok(permit) => permit,
-        Err(refusal) => return Answered::Whole(refuse(&sidecar, watch, refusal)),
+    let permit = match offered {
+        Some(permit) => Some(permit),
+        None => match admit_at(&sidecar, &mut watch, &mut limits, &mut now).await {
+            Ok(permit) => permit,
+            Err(refusal) => return Answered::Whole(refuse(&sidecar, watch, refusal)),
+        },
     };
     watch.at_app_plain(clock::at(now), request.body_bytes());
     let repeatable = request.method().is_idempotent() && request.body_bytes() == 0;
@@ -156,12 +164,13 @@ async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) 
             }
         }
     };
-    Answered::Whole(match sent {
-        Ok(answer) => {
+    Answered::Whole(match (sent, offer) {
+        (Ok(answer), _) => {
             let asked = Asked { switch: None, is_head: false };
             carry(answer, watch, asked, limits, &sidecar, &caller, (Some(inside), permit))
         }
-        Err(failed) => refuse(&sidecar, watch, fault(&sidecar, failed)),
+        (Err(SendError::NotSent { error }), Some(nonce)) => cannot_send(&sidecar, watch, &nonce, &error),
+        (Err(failed), _) => refuse(&sidecar, watch, fault(&sidecar, failed)),
     })
 }
 
@@ -198,7 +207,7 @@ async fn send_plain(
 ) -> Result<Response<Received>, SendError> {
     let trip = Trip {
         repeatable,
-        patience: sidecar.config.connect_retry,
+        patience: if request.offer().is_some() { Duration::ZERO } else { sidecar.config.connect_retry },
         interim: Some(request.interim()),
         ..Trip::default()
     };
@@ -410,6 +419,12 @@ fn carry(
     let guard: Guard = Box::new(held);
     let body = Body::carried(received, Origin::App { grpc: is_grpc }, limits, guard);
     watch.passes_on(Response::from_parts(parts, body))
+}
+
+/// An offered request that did not get to the app is better off elsewhere.
+fn cannot_send(sidecar: &Sidecar, watch: Watch, nonce: &HeaderValue, error: &str) -> Response<Body> {
+    tracing::debug!(pod = %sidecar.config.pod, error, "the app cannot be reached; handing the request back");
+    watch.answers(hand_back(nonce, "not-sent", sidecar), End::Whole)
 }
 
 /// Gives an offered request back unserved: nothing of it has reached the app.

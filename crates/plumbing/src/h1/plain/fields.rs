@@ -1,6 +1,7 @@
 //! Fields as bytes: what each means, and how it is written.
 
-use crate::marks::{Marks, is_ours, mark};
+use crate::headers::{OFFER, ORIGINAL_HOST, PROXY_REQUEST, SERVING_NAMESPACE, SERVING_REVISION};
+use crate::marks::{Marks, mark};
 
 /// What a field is to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,13 @@ pub(super) enum Field {
     ContentType,
     Date,
     KeepAlive,
+    /// Where a request came from, as proxies before us say it.
+    Origin,
+    ProxyRequest,
+    OriginalHost,
+    Offer,
+    /// What an ingress says of the revision: not for apps.
+    Route,
     /// Something that is not for plain messages.
     Special,
 }
@@ -27,14 +35,26 @@ pub(super) fn field(name: &[u8]) -> Field {
         10 if is(b"keep-alive") => Field::KeepAlive,
         12 if is(b"content-type") => Field::ContentType,
         14 if is(b"content-length") => Field::Length,
-        _ if is_ours(name) => Field::Special,
         _ => match mark(name) {
             Marks::NONE => Field::Other,
             Marks::CONNECTION => Field::Connection,
             Marks::AGENT => Field::Agent,
-            _ => Field::Special,
+            Marks::ORIGIN => Field::Origin,
+            _ => internal(name),
         },
     }
+}
+
+fn internal(name: &[u8]) -> Field {
+    let known = [
+        (PROXY_REQUEST, Field::ProxyRequest),
+        (ORIGINAL_HOST, Field::OriginalHost),
+        (OFFER, Field::Offer),
+        (SERVING_REVISION, Field::Route),
+        (SERVING_NAMESPACE, Field::Route),
+    ];
+    let found = known.into_iter().find(|(known, _)| known.as_str().as_bytes().eq_ignore_ascii_case(name));
+    found.map_or(Field::Special, |(_, field)| field)
 }
 
 /// Each byte as it is written at the beginning of a word, and within one.

@@ -9,8 +9,11 @@ use super::super::lines::Scan;
 use super::super::link::Link;
 use super::super::request as whole;
 use super::fields::{Field, field, write};
+use crate::trust::Trust;
+use crate::{forwarded, headers};
 use bytes::{Buf, Bytes, BytesMut};
-use http::Method;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use policy::compat::Compat;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,16 +26,25 @@ const BODY_BYTES_MAX: u64 = 64 << 10;
 const PROBERS: [&[u8]; 2] = [b"kube-probe/", b"Knative-"];
 const GRPC: &[u8] = b"application/grpc";
 
-/// What is said to the app of the peer of a connection, whose requests may go
-/// the short way.
+/// By what the plain requests of a connection are made ready.
 pub struct Rules {
+    peer: IpAddr,
+    /// The peer may speak internally, and say where requests came from.
+    may_speak: bool,
+    may_say_origin: bool,
     forwarded_for: Vec<u8>,
 }
 
 impl Rules {
     /// For requests of a peer.
-    pub fn of(peer: IpAddr) -> Rules {
-        Rules { forwarded_for: format!("X-Forwarded-For: {}\r\n", peer.to_canonical()).into_bytes() }
+    pub fn of(peer: IpAddr, trust: &Trust) -> Rules {
+        let peer = peer.to_canonical();
+        Rules {
+            peer,
+            may_speak: trust.peers.contains(peer),
+            may_say_origin: trust.proxies.contains(peer),
+            forwarded_for: format!("X-Forwarded-For: {peer}\r\n").into_bytes(),
+        }
     }
 }
 
@@ -41,8 +53,9 @@ pub struct Plain {
     method: Method,
     /// As it is sent.
     head: Vec<u8>,
-    /// Where in it the host stands.
-    host: (u32, u32),
+    host: Host,
+    proxied: bool,
+    offer: Option<HeaderValue>,
     /// In up to two pieces, as it came.
     body: [BytesMut; 2],
     link: Arc<Link>,
@@ -51,8 +64,8 @@ pub struct Plain {
 
 impl Plain {
     pub(super) fn new(found: Found, link: Arc<Link>, turn: u64) -> Plain {
-        let Found { method, head, host, body } = found;
-        Plain { method, head, host, body, link, turn }
+        let Found { method, head, host, proxied, offer, body } = found;
+        Plain { method, head, host, proxied, offer, body, link, turn }
     }
 
     /// Its method.
@@ -62,8 +75,20 @@ impl Plain {
 
     /// The host that the client named.
     pub fn host(&self) -> &str {
-        let (from, to) = self.host;
-        std::str::from_utf8(&self.head[from as usize..to as usize]).unwrap_or("")
+        match &self.host {
+            Host::Within(from, to) => std::str::from_utf8(&self.head[*from as usize..*to as usize]).unwrap_or(""),
+            Host::Replaced(host) => host,
+        }
+    }
+
+    /// True when it came through an activator.
+    pub fn is_proxied(&self) -> bool {
+        self.proxied
+    }
+
+    /// The nonce of an offer: serve at once, or hand back.
+    pub fn offer(&self) -> Option<&HeaderValue> {
+        self.offer.as_ref()
     }
 
     /// The length of its body, in bytes.
@@ -96,11 +121,21 @@ impl Plain {
     }
 }
 
+/// The host that the client named.
+enum Host {
+    /// It stands here in the head.
+    Within(u32, u32),
+    /// It was an activator's, and the app is told the one before.
+    Replaced(Box<str>),
+}
+
 /// A plain request as it was found.
 pub(in super::super) struct Found {
     method: Method,
     head: Vec<u8>,
-    host: (u32, u32),
+    host: Host,
+    proxied: bool,
+    offer: Option<HeaderValue>,
     body: [BytesMut; 2],
 }
 
@@ -109,6 +144,16 @@ impl Found {
     #[cfg(test)]
     pub(super) fn pieces(&self) -> (&[u8], Vec<u8>) {
         (&self.head, self.body.concat())
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_proxied(&self) -> bool {
+        self.proxied
+    }
+
+    #[cfg(test)]
+    pub(super) fn offer(&self) -> Option<&HeaderValue> {
+        self.offer.as_ref()
     }
 }
 
@@ -159,7 +204,7 @@ fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
     }
     let mut head = Head::default();
     for (at, this) in request.headers.iter().enumerate() {
-        head.look(at, this)?;
+        head.look(at, this, rules)?;
     }
     let body_bytes = head.length.unwrap_or(0);
     if body_bytes > BODY_BYTES_MAX {
@@ -169,22 +214,34 @@ fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
     for part in [method.as_str(), " ", target, " HTTP/1.1\r\nHost: "] {
         out.extend_from_slice(part.as_bytes());
     }
-    let host = (out.len() as u32, (out.len() + head.host?.len()) as u32);
-    out.extend_from_slice(head.host?);
+    let (from, named) = (out.len() as u32, head.host?);
+    out.extend_from_slice(head.original_host.unwrap_or(named));
+    let host = match head.original_host {
+        None => Host::Within(from, out.len() as u32),
+        Some(_) => Host::Replaced(std::str::from_utf8(named).ok()?.into()),
+    };
     out.extend_from_slice(b"\r\n");
     for (at, this) in request.headers.iter().enumerate() {
         if head.passed_on >> at & 1 == 1 {
             write(this.name.as_bytes(), this.value, &mut out);
         }
     }
-    out.extend_from_slice(&rules.forwarded_for);
+    match head.origin {
+        None => out.extend_from_slice(&rules.forwarded_for),
+        Some(mut origin) => {
+            forwarded::add(&mut origin, Compat::Better);
+            headers::forwarded_for(&mut origin, rules.peer);
+            encode::fields(&origin, |_| true, &mut out);
+        }
+    }
     if head.length.is_some() || [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
         out.extend_from_slice(b"Content-Length: ");
         encode::number(body_bytes, &mut out);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    let found = Found { method, head: out, host, body: Default::default() };
+    let (proxied, offer) = (head.proxied.unwrap_or(false), head.offer);
+    let found = Found { method, head: out, host, proxied, offer, body: Default::default() };
     Some((found, head_bytes, body_bytes as usize))
 }
 
@@ -193,6 +250,11 @@ fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
 struct Head<'i> {
     host: Option<&'i [u8]>,
     length: Option<u64>,
+    /// Set when its peer may say where it came from, and does.
+    origin: Option<Box<HeaderMap>>,
+    original_host: Option<&'i [u8]>,
+    proxied: Option<bool>,
+    offer: Option<HeaderValue>,
     /// A bit for each field that goes on as it is.
     passed_on: u64,
 }
@@ -201,7 +263,7 @@ const _: () = assert!(FIELDS_USUAL <= u64::BITS as usize);
 
 impl<'i> Head<'i> {
     /// Looks at a field; `None`: the request is not plain.
-    fn look(&mut self, at: usize, this: &httparse::Header<'i>) -> Option<()> {
+    fn look(&mut self, at: usize, this: &httparse::Header<'i>, rules: &Rules) -> Option<()> {
         let value = this.value;
         let passed_on = match field(this.name.as_bytes()) {
             Field::Host if self.host.is_none() && value.iter().all(|byte| is_host_byte(*byte)) => {
@@ -216,11 +278,38 @@ impl<'i> Head<'i> {
             Field::Agent if !PROBERS.iter().any(|prober| value.starts_with(prober)) => true,
             Field::ContentType if !value.starts_with(GRPC) => true,
             Field::Other | Field::Date => true,
+            Field::Origin => {
+                if rules.may_say_origin {
+                    let (name, value) = (HeaderName::from_bytes(this.name.as_bytes()), HeaderValue::from_bytes(value));
+                    self.origin.get_or_insert_default().append(name.ok()?, value.ok()?);
+                }
+                false
+            }
+            Field::Route => false,
+            // What nobody may say who is not believed is not there.
+            Field::ProxyRequest | Field::OriginalHost | Field::Offer if !rules.may_speak => false,
+            Field::ProxyRequest if self.proxied.is_none() => {
+                self.proxied = Some(value == b"activator");
+                true
+            }
+            Field::OriginalHost if self.original_host.is_none() && is_host(value) => {
+                self.original_host = Some(value);
+                false
+            }
+            Field::Offer if self.offer.is_none() => {
+                self.offer = Some(HeaderValue::from_bytes(value).ok()?);
+                false
+            }
             _ => return None,
         };
         self.passed_on |= u64::from(passed_on) << at;
         Some(())
     }
+}
+
+/// A host that can stand in for another.
+fn is_host(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(|byte| is_host_byte(*byte))
 }
 
 /// Methods of plain requests. (The answer to HEAD has a length and no body.)

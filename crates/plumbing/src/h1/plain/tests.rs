@@ -6,9 +6,10 @@ use crate::h1::encode::Encoder;
 use crate::h1::inbox::Inbox;
 use crate::h1::lines::Scan;
 use crate::h1::{answer as whole_answer, outgoing, reply, request as whole_request};
-use crate::headers;
+use crate::headers::{self, OFFER, ORIGINAL_HOST, PROXY_REQUEST, SERVING_NAMESPACE, SERVING_REVISION};
 use crate::marks::{Marks, mark};
 use crate::target;
+use crate::trust::{Ranges, Trust};
 use bytes::BytesMut;
 use fastrand::Rng;
 use http::header::{CONTENT_LENGTH, HeaderValue};
@@ -20,7 +21,7 @@ const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
 const APP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// Fields of requests and answers: those that mean nothing, and those that do.
-const FIELDS: [&str; 44] = [
+const FIELDS: [&str; 51] = [
     "Accept: */*",
     "accept-encoding: gzip, br",
     "USER-AGENT: curl/8",
@@ -57,6 +58,13 @@ const FIELDS: [&str; 44] = [
     "x-forwarded-proto: https",
     "K-Network-Probe: queue",
     "K-Original-Host: shop.example",
+    "k-proxy-request: activator",
+    "K-Proxy-Request: other",
+    "k-original-host:",
+    "Knative-Serving-Revision: rev",
+    "knative-serving-namespace: ns",
+    "X-Forwarded-For: 5.6.7.8, ::1",
+    "X-Forwarded-By: x",
     "knative-serving-tag: blue",
     "X-Zeroscale-Offer: n",
     "x-zeroscale-handback: n full",
@@ -71,7 +79,7 @@ fn fields(rng: &mut Rng, first: &str) -> String {
     let mut text = first.to_owned();
     for _ in 0..rng.usize(..6) {
         // Most are harmless, so that many heads are plain.
-        let field = FIELDS[if rng.u8(..8) > 0 { rng.usize(..12) } else { rng.usize(..FIELDS.len()) }];
+        let field = FIELDS[if rng.u8(..4) > 0 { rng.usize(..12) } else { rng.usize(..FIELDS.len()) }];
         let end = if rng.u8(..16) > 0 { "\r\n" } else { "\n" };
         text += &(field.to_owned() + end);
     }
@@ -90,10 +98,13 @@ fn request_head(rng: &mut Rng) -> String {
 }
 
 /// The same request on the whole way, as the chain of a sidecar makes it ready.
-fn whole(text: &str) -> Option<Vec<u8>> {
+fn whole(text: &str, trust: &Trust) -> Option<(Vec<u8>, bool, Option<HeaderValue>)> {
     let head = whole_request::head(&mut BytesMut::from(text), &mut Scan::default(), 1 << 20).ok()??;
     let length = head.decoder.hint().exact()?;
     let mut parts = head.into_parts();
+    headers::receive(&mut parts.headers, PEER, trust);
+    let seen = crate::head::Head::at_sidecar(&parts, true);
+    assert_eq!((seen.probe, seen.kubelet_probe), (None, false));
     target::to_app(&mut parts, APP);
     headers::to_app(&mut parts.headers, PEER, Compat::Better);
     if length == 0 && [Method::POST, Method::PUT, Method::PATCH].contains(&parts.method) {
@@ -101,7 +112,7 @@ fn whole(text: &str) -> Option<Vec<u8>> {
     }
     let mut out = Vec::new();
     outgoing::write_head(&parts, Encoder::Length(length), &mut out);
-    Some(out)
+    Some((out, seen.proxied, seen.offer))
 }
 
 /// Fields of one name may stand apart where a map would have them together.
@@ -114,8 +125,17 @@ fn sorted(head: &[u8]) -> Vec<String> {
 #[test]
 fn a_plain_request_says_the_same_to_the_app_as_on_the_whole_way() {
     let mut rng = Rng::with_seed(7);
-    let (rules, mut plain) = (Rules::of(PEER), 0);
-    for _ in 0..60_000 {
+    let one = |peers, proxies| Trust { peers, proxies };
+    let trusts = [
+        Trust::everybody(),
+        Trust::nobody(),
+        one(Ranges::everybody(), Ranges::nobody()),
+        one(Ranges::nobody(), Ranges::everybody()),
+    ];
+    let mut plain = 0;
+    for round in 0..80_000 {
+        let trust = &trusts[round % trusts.len()];
+        let rules = Rules::of(PEER, trust);
         let head = request_head(&mut rng);
         let body = "hello and more"[..rng.usize(..15)].to_owned();
         let mut inbox = Inbox::default();
@@ -127,7 +147,9 @@ fn a_plain_request_says_the_same_to_the_app_as_on_the_whole_way() {
             continue;
         };
         plain += 1;
-        let whole = whole(&head).unwrap_or_else(|| panic!("the whole way refuses {head:?}"));
+        let seen = whole(&head, trust).unwrap_or_else(|| panic!("the whole way refuses {head:?}"));
+        let (whole, proxied, offer) = seen;
+        assert_eq!((found.is_proxied(), found.offer()), (proxied, offer.as_ref()), "{head:?}");
         let (said, taken) = found.pieces();
         assert_eq!(sorted(said), sorted(&whole), "{head:?}");
         assert_eq!([&taken[..], &inbox.bytes].concat(), body.as_bytes());
@@ -180,7 +202,7 @@ fn a_plain_answer_says_the_same_to_the_client_as_on_the_whole_way() {
 
 #[test]
 fn whatever_means_something_to_a_proxy_is_not_plain() {
-    let rules = Rules::of(PEER);
+    let rules = Rules::of(PEER, &Trust::everybody());
     let is_plain = |field: &str| {
         let mut inbox = Inbox::default();
         inbox.bytes.extend_from_slice(format!("GET / HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n").as_bytes());
@@ -190,7 +212,10 @@ fn whatever_means_something_to_a_proxy_is_not_plain() {
     for field in FIELDS {
         let name = field.split(':').next().unwrap().to_ascii_lowercase();
         let means = HeaderName::from_bytes(name.as_bytes()).map_or(Marks::HOP, |name| mark(name.as_str().as_bytes()));
-        if ![Marks::NONE, Marks::AGENT, Marks::CONNECTION].contains(&means) {
+        let known = [PROXY_REQUEST, ORIGINAL_HOST, OFFER, SERVING_REVISION, SERVING_NAMESPACE]
+            .iter()
+            .any(|known| *known == name);
+        if ![Marks::NONE, Marks::AGENT, Marks::CONNECTION, Marks::ORIGIN].contains(&means) && !known {
             assert!(!is_plain(field), "{field}");
         }
     }
