@@ -56,8 +56,13 @@ const ORIGIN: u32 = Marks::ORIGIN.0;
 const HOP: u32 = Marks::HOP.0;
 const PROBE: u32 = Marks::PROBE.0;
 
+/// The same name, whatever its case. Most differ in the first letter.
+pub(crate) fn is(known: &[u8], name: &[u8]) -> bool {
+    name.first().is_some_and(|first| first | 0x20 == known[0]) && known.eq_ignore_ascii_case(name)
+}
+
 /// True for names that only our parts use.
-pub(crate) fn is_ours(name: &[u8]) -> bool {
+fn is_ours(name: &[u8]) -> bool {
     const OURS: &[u8] = b"x-zeroscale-";
     name.len() > OURS.len() && name[..OURS.len()].eq_ignore_ascii_case(OURS)
 }
@@ -97,5 +102,5 @@ pub(crate) fn mark(name: &[u8]) -> Marks {
         29 => &[(b"knative-serving-default-route", Marks::ROUTE.0)],
         _ => &[],
     };
-    group.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(Marks::NONE, |(_, mark)| Marks(*mark))
+    group.iter().find(|(known, _)| is(known, name)).map_or(Marks::NONE, |(_, mark)| Marks(*mark))
 }

@@ -1,7 +1,7 @@
 //! Fields as bytes: what each means, and how it is written.
 
 use crate::headers::{OFFER, ORIGINAL_HOST, PROXY_REQUEST, SERVING_NAMESPACE, SERVING_REVISION};
-use crate::marks::{Marks, mark};
+use crate::marks::{Marks, is, mark};
 
 /// What a field is to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Field {
 
 /// Looks at a name once.
 pub(super) fn field(name: &[u8]) -> Field {
-    let is = |known: &[u8]| known.eq_ignore_ascii_case(name);
+    let is = |known: &[u8]| is(known, name);
     match name.len() {
         4 if is(b"host") => Field::Host,
         4 if is(b"date") => Field::Date,

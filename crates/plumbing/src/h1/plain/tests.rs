@@ -214,7 +214,7 @@ fn whatever_means_something_to_a_proxy_is_not_plain() {
         let means = HeaderName::from_bytes(name.as_bytes()).map_or(Marks::HOP, |name| mark(name.as_str().as_bytes()));
         let known = [PROXY_REQUEST, ORIGINAL_HOST, OFFER, SERVING_REVISION, SERVING_NAMESPACE]
             .iter()
-            .any(|known| *known == name);
+            .any(|known| *known == *name);
         if ![Marks::NONE, Marks::AGENT, Marks::CONNECTION, Marks::ORIGIN].contains(&means) && !known {
             assert!(!is_plain(field), "{field}");
         }
