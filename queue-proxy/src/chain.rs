@@ -21,6 +21,7 @@ use plumbing::serve::Service;
 use plumbing::target::{self, AsItCame};
 use plumbing::{grpc_status, headers, tunnel};
 use policy::compat::Compat;
+use policy::moment::Moment;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,8 +120,8 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
 /// nothing of a proxy, and so has no use for most of them.
 async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) -> Answered<Body> {
     sidecar.drain.seen_request();
-    let mut now = Instant::now();
-    let came = clock::at(now);
+    let began = Instant::now();
+    let (mut now, came) = (began, clock::at(began));
     let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls, came);
     let offer = request.offer().cloned();
     let offered = match (&offer, &sidecar.limiter) {
@@ -135,12 +136,13 @@ async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) 
     let mut limits = Limits::since(caller.worker.wheel(), &sidecar.config.timeouts, now);
     let permit = match offered {
         Some(permit) => Some(permit),
-        None => match admit_at(&sidecar, &mut watch, &mut limits, &mut now).await {
+        None => match admit_at(&sidecar, &mut watch, &mut limits, (&mut now, came)).await {
             Ok(permit) => permit,
             Err(refusal) => return Answered::Whole(refuse(&sidecar, watch, refusal)),
         },
     };
-    watch.at_app_plain(clock::at(now), request.body_bytes());
+    let waited = began != now;
+    watch.at_app_plain(if waited { clock::at(now) } else { came }, request.body_bytes());
     let repeatable = request.method().is_idempotent() && request.body_bytes() == 0;
     let answer = tokio::select! {
         biased;
@@ -337,19 +339,19 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
 
 /// Waits for a slot at the app; the request's limits run on meanwhile.
 async fn admit(sidecar: &Sidecar, watch: &mut Watch, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
-    admit_at(sidecar, watch, limits, &mut Instant::now()).await
+    admit_at(sidecar, watch, limits, (&mut Instant::now(), clock::now())).await
 }
 
-/// The same for one that came at `now`, which is moved on if it had to wait.
+/// The same for one that came at `now`, twice; that is moved on if it waits.
 async fn admit_at(
     sidecar: &Sidecar,
     watch: &mut Watch,
     limits: &mut Limits,
-    now: &mut Instant,
+    (now, came): (&mut Instant, Moment),
 ) -> Result<Option<Permit>, Refusal> {
     let Some(limiter) = &sidecar.limiter else { return Ok(None) };
     watch.queued();
-    let waiting = match limiter.ask_at(clock::at(*now)) {
+    let waiting = match limiter.ask_at(came) {
         limiter::Asked::Go(permit) => return Ok(Some(permit)),
         limiter::Asked::Refuse(why) => return Err(why.into()),
         limiter::Asked::Wait(waiting) => waiting,

@@ -168,7 +168,7 @@ impl<D: Future<Output = ()>> Drain<'_, D> {
 
 enum Next {
     Request(Box<Head>),
-    Plain(Found),
+    Plain(Box<Found>),
     Malformed(Malformed),
     Http2,
     Ended,
@@ -241,7 +241,7 @@ impl<G> Waiting<'_, G> {
 }
 
 /// A plain request, if one is there.
-fn take_plain(state: &mut State, rules: &Rules, cx: &mut Context<'_>) -> Option<Found> {
+fn take_plain(state: &mut State, rules: &Rules, cx: &mut Context<'_>) -> Option<Box<Found>> {
     let State { inbox, socket, .. } = state;
     let socket = socket.as_mut()?;
     plain::take(inbox, rules, |inbox| drop(inbox.poll_fill(socket, cx)))

@@ -21,7 +21,7 @@ pub(in super::super) async fn exchange<H, B, G, D>(
     link: &Arc<Link>,
     conditions: &Conditions<G>,
     drain: &mut Drain<'_, D>,
-    found: Found,
+    found: Box<Found>,
     handler: &H,
 ) -> After
 where

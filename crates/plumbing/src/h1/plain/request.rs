@@ -50,50 +50,43 @@ impl Rules {
 
 /// A plain request, ready for the app.
 pub struct Plain {
-    method: Method,
-    /// As it is sent.
-    head: Vec<u8>,
-    host: Host,
-    proxied: bool,
-    offer: Option<HeaderValue>,
-    /// In up to two pieces, as it came.
-    body: [BytesMut; 2],
+    /// In a box: it is moved about, and may wait.
+    found: Box<Found>,
     link: Arc<Link>,
     turn: u64,
 }
 
 impl Plain {
-    pub(super) fn new(found: Found, link: Arc<Link>, turn: u64) -> Plain {
-        let Found { method, head, host, proxied, offer, body } = found;
-        Plain { method, head, host, proxied, offer, body, link, turn }
+    pub(super) fn new(found: Box<Found>, link: Arc<Link>, turn: u64) -> Plain {
+        Plain { found, link, turn }
     }
 
     /// Its method.
     pub fn method(&self) -> &Method {
-        &self.method
+        &self.found.method
     }
 
     /// The host that the client named.
     pub fn host(&self) -> &str {
-        match &self.host {
-            Host::Within(from, to) => std::str::from_utf8(&self.head[*from as usize..*to as usize]).unwrap_or(""),
+        match &self.found.host {
+            Host::Within(from, to) => std::str::from_utf8(&self.found.head[*from as usize..*to as usize]).unwrap_or(""),
             Host::Replaced(host) => host,
         }
     }
 
     /// True when it came through an activator.
     pub fn is_proxied(&self) -> bool {
-        self.proxied
+        self.found.proxied
     }
 
     /// The nonce of an offer: serve at once, or hand back.
     pub fn offer(&self) -> Option<&HeaderValue> {
-        self.offer.as_ref()
+        self.found.offer.as_ref()
     }
 
     /// The length of its body, in bytes.
     pub fn body_bytes(&self) -> usize {
-        self.body.iter().map(BytesMut::len).sum()
+        self.found.body.iter().map(BytesMut::len).sum()
     }
 
     /// By which interim answers can be given.
@@ -103,12 +96,13 @@ impl Plain {
 
     /// Head and body, to be written in this order.
     pub(super) fn pieces(&self) -> [&[u8]; 3] {
-        [&self.head, &self.body[0], &self.body[1]]
+        let Found { head, body, .. } = &*self.found;
+        [head, &body[0], &body[1]]
     }
 
     /// The same request with its fields in a map, and its body.
     pub fn into_whole(self) -> (http::request::Parts, Bytes) {
-        let Plain { method, head, body: [mut first, second], .. } = self;
+        let Found { method, head, body: [mut first, second], .. } = *self.found;
         let mut input = BytesMut::from(&head[..]);
         let head = whole::head(&mut input, &mut Scan::default(), usize::MAX);
         let parts = match head.ok().flatten() {
@@ -129,7 +123,8 @@ enum Host {
     Replaced(Box<str>),
 }
 
-/// A plain request as it was found.
+/// A plain request as it was found: its head as it is sent, its body in up to
+/// two pieces as it came.
 pub(in super::super) struct Found {
     method: Method,
     head: Vec<u8>,
@@ -160,8 +155,8 @@ impl Found {
 /// Takes a plain request off the front of what came in; `None`: there is none
 /// that is known to be one, and nothing was touched. `more` reads once what is
 /// there already; a body that has just filled a buffer may be.
-pub(in super::super) fn take(inbox: &mut Inbox, rules: &Rules, more: impl FnOnce(&mut Inbox)) -> Option<Found> {
-    let (found, head_bytes, body_bytes) = read(&inbox.bytes, rules)?;
+pub(in super::super) fn take(inbox: &mut Inbox, rules: &Rules, more: impl FnOnce(&mut Inbox)) -> Option<Box<Found>> {
+    let (mut found, head_bytes, body_bytes) = read(&inbox.bytes, rules)?;
     let whole = head_bytes + body_bytes;
     if inbox.bytes.len() >= whole {
         inbox.bytes.advance(head_bytes);
@@ -170,7 +165,8 @@ pub(in super::super) fn take(inbox: &mut Inbox, rules: &Rules, more: impl FnOnce
             _ if inbox.bytes.len() == body_bytes => std::mem::take(&mut inbox.bytes),
             _ => inbox.bytes.split_to(body_bytes),
         };
-        return Some(Found { body: [body, BytesMut::new()], ..found });
+        found.body[0] = body;
+        return Some(found);
     }
     if !inbox.was_filled() {
         return None;
@@ -186,12 +182,13 @@ pub(in super::super) fn take(inbox: &mut Inbox, rules: &Rules, more: impl FnOnce
     first.advance(head_bytes);
     let second =
         if inbox.bytes.len() == missing { std::mem::take(&mut inbox.bytes) } else { inbox.bytes.split_to(missing) };
-    Some(Found { body: [first, second], ..found })
+    found.body = [first, second];
+    Some(found)
 }
 
 /// The head of a plain request, ready for the app; bytes of the head as it
 /// came, and of the body.
-fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
+fn read(input: &[u8], rules: &Rules) -> Option<(Box<Found>, usize, usize)> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_USUAL];
     let mut request = httparse::Request::new(&mut []);
     let config = httparse::ParserConfig::default();
@@ -242,7 +239,7 @@ fn read(input: &[u8], rules: &Rules) -> Option<(Found, usize, usize)> {
     out.extend_from_slice(b"\r\n");
     let (proxied, offer) = (head.proxied.unwrap_or(false), head.offer);
     let found = Found { method, head: out, host, proxied, offer, body: Default::default() };
-    Some((found, head_bytes, body_bytes as usize))
+    Some((Box::new(found), head_bytes, body_bytes as usize))
 }
 
 /// What is gathered of a head.
