@@ -63,11 +63,6 @@ pub(super) const STRICTER: &[Stricter] = &[
         of: |them, _| !them.target.starts_with('/'),
     },
     Stricter {
-        what: "chunks whose lines end in a bare LF: a proxy before us could see other chunks",
-        answer: "502 chunked line ends with bare LF",
-        of: |them, _| is_chunked(them),
-    },
-    Stricter {
         what: "control characters in a chunk's extension: a line end to somebody else",
         answer: "502 invalid byte in chunk extension",
         of: |them, _| is_chunked(them),
@@ -75,11 +70,6 @@ pub(super) const STRICTER: &[Stricter] = &[
     Stricter {
         what: "blanks before a chunk's extension, or within its size",
         answer: "502 invalid byte in chunk length",
-        of: |them, _| is_chunked(them),
-    },
-    Stricter {
-        what: "a chunk's size without a digit",
-        answer: "502 empty hex number for chunk length",
         of: |them, _| is_chunked(them),
     },
     Stricter {

@@ -161,6 +161,8 @@ mod tests {
         let known = |input: &str| compare(input.as_bytes()).unwrap().known;
         assert!(known("GET / HTTP/1.1\r\n\r\n").is_some());
         assert!(known("GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n").is_some());
+        let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert!(known(&format!("{chunked}00000000000000005\r\nhello\r\n0\r\n\r\n")).is_some());
         assert_eq!(known("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
         assert_eq!(known("GET\r\n\r\n"), None);
     }
