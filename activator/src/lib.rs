@@ -42,6 +42,7 @@ mod wake;
 pub use config::{Cluster, Config};
 
 use plumbing::conn::Caller;
+use plumbing::head::Head;
 use plumbing::replay::PrefixBudget;
 use plumbing::serve;
 use plumbing::serve::Port;
@@ -144,6 +145,11 @@ impl Activator {
             Some(metrics) => observe::metrics::page(&metrics),
             None => observe::metrics::families(&exposition::all(&self.shared).families),
         }
+    }
+
+    /// The revision that a request is for, if it is there.
+    pub fn revision_of(&self, head: &Head) -> Option<RevisionId> {
+        self.shared.table.lookup(head).map(|revision| revision.id.clone())
     }
 
     /// What it does now, one entry a revision.

@@ -143,7 +143,8 @@ fn start(settings: &Settings) -> Result<Running, String> {
     let page = page_address(settings)?.map(|address| open("metrics", address)).transpose()?;
     let (requests, link, side_ports, workers) = (Shutdown::new(), Shutdown::new(), Shutdown::new(), Shutdown::new());
     let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
-    let threads = Workers::start(settings.workers, &workers, &budget).map_err(|error| error.to_string())?;
+    let threads =
+        Workers::start(settings.workers, &workers, &budget, settings.http1).map_err(|error| error.to_string())?;
     let (holding, _) = watch::channel(Arc::new(Holding::default()));
     let (sink, source) = stats::link();
     let activator = Activator::new(settings.config.clone(), sink, holding);

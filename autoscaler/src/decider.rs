@@ -74,7 +74,7 @@ impl Taken {
 
 // What a stat needs comes first, in as few cache lines as can be: stats of one
 // second go to as many revisions, far apart in memory.
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Decider {
     /// No two have the same, of those that are and were.
     pub(crate) serial: u64,

@@ -9,6 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use platform::Platform;
 use platform::process::{self, GuardCommand};
 use plumbing::fds::Budget;
+use plumbing::http1::Http1;
 use plumbing::shutdown::Shutdown;
 use plumbing::worker::Workers;
 use plumbing::{clock, metrics, stats};
@@ -80,7 +81,8 @@ pub(crate) fn start(
     let recorder = metrics::install().map_err(anyhow::Error::msg)?;
     let control = Shutdown::new();
     tokio::spawn(metrics::upkeep(recorder.clone(), control.clone()));
-    let workers = Workers::start(settings.workers, &control, &fds).context("starting the worker threads")?;
+    let workers =
+        Workers::start(settings.workers, &control, &fds, Http1::Own).context("starting the worker threads")?;
     let (sink, source) = stats::link();
     let (holding, held) = watch::channel(Arc::new(Holding::default()));
 

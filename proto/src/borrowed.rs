@@ -56,7 +56,7 @@ pub struct Head {
 pub fn batch<'a>(mut bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<Head, Malformed> {
     let mut head = Head::default();
     while bytes.has_remaining() {
-        let (tag, kind) = decode_key(&mut bytes)?;
+        let (tag, kind) = key(&mut bytes)?;
         match tag {
             1 => head.number = varint(kind, &mut bytes)?,
             2 => messages(inner(kind, &mut bytes)?, &mut take)?,
@@ -76,7 +76,7 @@ pub fn batch<'a>(mut bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result
 pub fn head(mut bytes: &[u8]) -> Result<Head, Malformed> {
     let mut head = Head::default();
     while bytes.has_remaining() {
-        let (tag, kind) = decode_key(&mut bytes)?;
+        let (tag, kind) = key(&mut bytes)?;
         match tag {
             1 => head.number = varint(kind, &mut bytes)?,
             2 => _ = inner(kind, &mut bytes)?,
@@ -95,7 +95,7 @@ pub fn head(mut bytes: &[u8]) -> Result<Head, Malformed> {
 /// When it is none. Entries before the fault have been given.
 pub fn messages<'a>(mut bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), Malformed> {
     while bytes.has_remaining() {
-        let (tag, kind) = decode_key(&mut bytes)?;
+        let (tag, kind) = key(&mut bytes)?;
         match tag {
             1 => take(entry(inner(kind, &mut bytes)?)?),
             _ => skip(tag, kind, &mut bytes)?,
@@ -107,7 +107,7 @@ pub fn messages<'a>(mut bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Res
 fn entry(mut bytes: &[u8]) -> Result<Entry<'_>, Malformed> {
     let mut entry = Entry::default();
     while bytes.has_remaining() {
-        let (tag, kind) = decode_key(&mut bytes)?;
+        let (tag, kind) = key(&mut bytes)?;
         match tag {
             1 => entry.namespace = inner(kind, &mut bytes)?,
             2 => entry.name = inner(kind, &mut bytes)?,
@@ -124,7 +124,7 @@ fn entry(mut bytes: &[u8]) -> Result<Entry<'_>, Malformed> {
 
 fn numbers<'a>(mut bytes: &'a [u8], pod_name: &mut &'a [u8], into: &mut Numbers) -> Result<(), Malformed> {
     while bytes.has_remaining() {
-        let (tag, kind) = decode_key(&mut bytes)?;
+        let (tag, kind) = key(&mut bytes)?;
         match tag {
             1 => *pod_name = inner(kind, &mut bytes)?,
             2 => into.average_concurrency = double(kind, &mut bytes)?,
@@ -139,9 +139,35 @@ fn numbers<'a>(mut bytes: &'a [u8], pod_name: &mut &'a [u8], into: &mut Numbers)
     Ok(())
 }
 
+/// A number that most of the time is one byte: of them there are a dozen in
+/// each entry.
+#[inline]
+fn short(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+    match **bytes {
+        [byte @ 0..=0x7f, ref rest @ ..] => {
+            *bytes = rest;
+            Ok(u64::from(byte))
+        }
+        _ => decode_varint(bytes),
+    }
+}
+
+/// A field's tag and type, which most of the time are one byte too.
+#[inline]
+fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
+    match **bytes {
+        [byte @ 0x08..=0x7f, ref rest @ ..] => {
+            let kind = WireType::try_from(u64::from(byte & 7))?;
+            *bytes = rest;
+            Ok((u32::from(byte >> 3), kind))
+        }
+        _ => decode_key(bytes),
+    }
+}
+
 fn varint(kind: WireType, bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     check_wire_type(WireType::Varint, kind)?;
-    decode_varint(bytes)
+    short(bytes)
 }
 
 fn double(kind: WireType, bytes: &mut &[u8]) -> Result<f64, Malformed> {
@@ -151,7 +177,7 @@ fn double(kind: WireType, bytes: &mut &[u8]) -> Result<f64, Malformed> {
 
 fn inner<'a>(kind: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     check_wire_type(WireType::LengthDelimited, kind)?;
-    let length = usize::try_from(decode_varint(bytes)?).map_err(|_| Malformed::CutOff)?;
+    let length = usize::try_from(short(bytes)?).map_err(|_| Malformed::CutOff)?;
     let (inner, rest) = bytes.split_at_checked(length).ok_or(Malformed::CutOff)?;
     *bytes = rest;
     Ok(inner)

@@ -69,7 +69,8 @@ async fn serve(settings: Settings) -> ExitCode {
     let telemetry = Sending::start(settings.observe, setup);
     let budget = fds::raise().map_or_else(|_| Budget::unlimited(), |(_, budget)| budget);
     let shutdown = Shutdown::new();
-    let links = Links { stats: None, observer: telemetry.observer.clone(), worker: Worker::here(&shutdown, budget) };
+    let worker = Worker::with(&shutdown, budget, settings.http1);
+    let links = Links { stats: None, observer: telemetry.observer.clone(), worker };
     let quiet = settings.config.drain.quiet;
     let mut running = std::pin::pin!(queue_proxy::run(settings.config, sockets, links, shutdown.clone()));
     tokio::select! {

@@ -6,6 +6,7 @@ pub mod campaign;
 pub mod cluster;
 pub mod cost;
 pub mod counts;
+pub mod differential;
 pub mod filehost;
 pub mod floor;
 pub mod front;

@@ -3,6 +3,7 @@
 
 use observe::Observer;
 use plumbing::fds::Budget;
+use plumbing::http1::Http1;
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::{self, StatSource};
 use plumbing::trust::Trust;
@@ -122,12 +123,17 @@ pub fn long_timeouts() -> Timeouts {
 
 /// Starts a sidecar on a free port.
 pub async fn sidecar(config: Config) -> Running {
+    sidecar_by(config, Http1::Own).await
+}
+
+/// The same, with the HTTP/1 that it speaks.
+pub async fn sidecar_by(config: Config, http1: Http1) -> Running {
     let serving = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = serving.local_addr().expect("an address");
     let shutdown = Shutdown::new();
     let (sink, stats) = stats::link();
-    let links =
-        Links { stats: Some(sink), observer: Observer::off(), worker: Worker::here(&shutdown, Budget::unlimited()) };
+    let worker = Worker::with(&shutdown, Budget::unlimited(), http1);
+    let links = Links { stats: Some(sink), observer: Observer::off(), worker };
     let ended = tokio::spawn(queue_proxy::run(config, Sockets::serving(serving), links, shutdown.clone()));
     Running { address, shutdown, stats, ended }
 }

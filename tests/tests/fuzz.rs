@@ -15,7 +15,7 @@ macro_rules! targets {
     };
 }
 
-targets!(template, readiness, forwarded, stat, request, answer, settings);
+targets!(template, readiness, forwarded, stat, request, answer, settings, differential);
 
 fn tried(name: &str) {
     let target = ALL.iter().find(|target| target.name == name).unwrap();

@@ -13,6 +13,7 @@ use observe::config::{Metrics, Tracing};
 use observe::{Component, Identity};
 use plumbing::duration;
 use plumbing::env::Env;
+use plumbing::http1::Http1;
 use plumbing::telemetry::Format;
 use plumbing::tls;
 use plumbing::trust::{Ranges, Trust};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub autoscaler: Autoscaler,
     /// Where its snapshots come from.
     pub platform: Platform,
+    /// Whose HTTP/1 it speaks (`ZEROSCALE_HTTP1`).
+    pub http1: Http1,
     /// Threads that serve requests.
     pub workers: usize,
     /// How long it goes on as before when it has been asked to end.
@@ -143,6 +146,7 @@ pub fn read(env: &mut Env, resolver: &str) -> Settings {
         tls: certificates(env, compat),
         autoscaler,
         platform: platform(env),
+        http1: Http1::read(env),
         workers: env.own("ZEROSCALE_WORKERS", workers).unwrap_or_else(cores),
         settle: env.duration("ZEROSCALE_DRAIN_SETTLE").unwrap_or(SETTLE),
         log: log(env),

@@ -13,14 +13,20 @@ pub enum Incoming {
     Http1(h1::Incoming),
     /// By HTTP/2.
     Http2(hyper::body::Incoming),
+    /// By HTTP/1, which hyper speaks.
+    #[cfg(feature = "hyper-http1")]
+    Hyper(crate::hyper1::Requested),
 }
 
 impl Incoming {
-    /// By which interim answers can be given; HTTP/2 has no way here.
+    /// By which interim answers can be given; HTTP/2 has no way here, nor has
+    /// hyper.
     pub fn interim(&self) -> Option<h1::Interim> {
         match self {
             Incoming::Http1(body) => Some(body.interim()),
             Incoming::Http2(_) => None,
+            #[cfg(feature = "hyper-http1")]
+            Incoming::Hyper(_) => None,
         }
     }
 
@@ -30,6 +36,8 @@ impl Incoming {
         match self {
             Incoming::Http1(body) => body.on_upgrade(),
             Incoming::Http2(_) => None,
+            #[cfg(feature = "hyper-http1")]
+            Incoming::Hyper(request) => request.on_upgrade(),
         }
     }
 }
@@ -42,6 +50,8 @@ impl HttpBody for Incoming {
         match self.get_mut() {
             Incoming::Http1(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
             Incoming::Http2(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
+            #[cfg(feature = "hyper-http1")]
+            Incoming::Hyper(request) => Pin::new(&mut request.body).poll_frame(cx).map_err(BodyError::from),
         }
     }
 
@@ -49,6 +59,8 @@ impl HttpBody for Incoming {
         match self {
             Incoming::Http1(body) => body.is_end_stream(),
             Incoming::Http2(body) => body.is_end_stream(),
+            #[cfg(feature = "hyper-http1")]
+            Incoming::Hyper(request) => request.body.is_end_stream(),
         }
     }
 
@@ -56,6 +68,8 @@ impl HttpBody for Incoming {
         match self {
             Incoming::Http1(body) => body.size_hint(),
             Incoming::Http2(body) => body.size_hint(),
+            #[cfg(feature = "hyper-http1")]
+            Incoming::Hyper(request) => request.body.size_hint(),
         }
     }
 }

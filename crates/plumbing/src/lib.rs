@@ -38,6 +38,9 @@ pub mod grpc_status;
 pub mod h1;
 pub mod head;
 pub mod headers;
+pub mod http1;
+#[cfg(feature = "hyper-http1")]
+mod hyper1;
 pub mod idle;
 pub mod incoming;
 pub mod limiter;

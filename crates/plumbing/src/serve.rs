@@ -1,6 +1,9 @@
 //! Connections in: HTTP/1 and HTTP/2 by preface on a listener that is given,
 //! with limits, and an end that loses nothing.
 
+#[cfg(feature = "hyper-http1")]
+mod by_hyper;
+
 use crate::body::Body;
 use crate::conn::{Activity, Busy, Caller};
 use crate::fds::Room;
@@ -197,6 +200,7 @@ async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Sett
     let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls: tls.is_some(), local });
     let plain = service.rules(&caller);
     let requests = Requests { service: &service, caller: &caller, activity: &activity };
+    let answer = |request| requests.answer(request);
     let served = async {
         let drain = pin!(shutdown.draining());
         let drain = shutdown.draining_seldom(drain);
@@ -207,6 +211,14 @@ async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Sett
                 Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
             },
         };
+        #[cfg(feature = "hyper-http1")]
+        if worker.http1() == crate::http1::Http1::Hyper {
+            let http1 = by_hyper::serve(socket, &settings, worker.wheel(), &shutdown, peer, &answer);
+            if let Some(socket) = Box::pin(http1).await {
+                Box::pin(serve_http2(socket, &settings, &shutdown, peer, &answer)).await;
+            }
+            return;
+        }
         let conditions = Conditions {
             settings: h1::Settings {
                 head_timeout: settings.head_timeout,
@@ -218,8 +230,7 @@ async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Sett
             plain,
         };
         if let End::Http2(socket) = h1::serve(socket, conditions, drain, &requests).await {
-            let answer = |request| requests.answer(request);
-            Box::pin(serve_http2(socket, &settings, &shutdown, peer, answer)).await;
+            Box::pin(serve_http2(socket, &settings, &shutdown, peer, &answer)).await;
         }
     };
     let mut served = pin!(served);
@@ -299,10 +310,10 @@ impl<F: Future<Output = Response<Body>>> Future for Answering<F> {
     }
 }
 
-/// The same, as a service that cannot fail.
-struct AnsweringHttp2<F>(Answering<F>);
+/// The same, as a service of hyper's that cannot fail.
+struct AnsweringHyper<F>(Answering<F>);
 
-impl<F: Future<Output = Response<Body>>> Future for AnsweringHttp2<F> {
+impl<F: Future<Output = Response<Body>>> Future for AnsweringHyper<F> {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -317,7 +328,7 @@ where
 {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         let answer = answer(request.map(Incoming::Http2));
-        AnsweringHttp2(answer)
+        AnsweringHyper(answer)
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder

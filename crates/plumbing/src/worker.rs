@@ -3,6 +3,7 @@
 
 use crate::fds::Budget;
 use crate::forward::Pool;
+use crate::http1::Http1;
 use crate::peer::Sockets;
 use crate::shutdown::Shutdown;
 use crate::wheel::Wheel;
@@ -23,6 +24,7 @@ struct Shared {
     pool: Pool,
     sockets: Sockets,
     fds: Budget,
+    http1: Http1,
     connections: AtomicUsize,
     thread: std::thread::ThreadId,
 }
@@ -31,13 +33,18 @@ impl Worker {
     /// A worker on the current runtime; its timers run as a task of `shutdown`.
     /// `fds` is the process's budget of descriptors.
     pub fn here(shutdown: &Shutdown, fds: Budget) -> Worker {
+        Worker::with(shutdown, fds, Http1::default())
+    }
+
+    /// The same, with the HTTP/1 that its connections speak.
+    pub fn with(shutdown: &Shutdown, fds: Budget, http1: Http1) -> Worker {
         let wheel = Wheel::new();
         let driver = wheel.clone().drive();
         let stop = shutdown.clone();
         tokio::spawn(async move {
             tokio::select! { () = driver => {}, () = stop.stopping() => {} }
         });
-        let pool = Pool::new(wheel.clone(), fds.clone());
+        let pool = Pool::new(wheel.clone(), fds.clone(), http1);
         let (sweeper, stop) = (pool.clone().sweep(), shutdown.clone());
         tokio::spawn(async move {
             tokio::select! { () = sweeper => {}, () = stop.stopping() => {} }
@@ -48,6 +55,7 @@ impl Worker {
             pool,
             sockets: Sockets::default(),
             fds,
+            http1,
             connections: AtomicUsize::new(0),
             thread: std::thread::current().id(),
         };
@@ -72,6 +80,11 @@ impl Worker {
     /// The process's budget of descriptors.
     pub fn fds(&self) -> &Budget {
         &self.shared.fds
+    }
+
+    /// Whose HTTP/1 its connections speak.
+    pub fn http1(&self) -> Http1 {
+        self.shared.http1
     }
 
     pub(crate) fn sockets(&self) -> &Sockets {
@@ -122,7 +135,7 @@ impl Workers {
     ///
     /// # Errors
     /// When a thread or a runtime cannot be made.
-    pub fn start(count: usize, shutdown: &Shutdown, fds: &Budget) -> std::io::Result<Workers> {
+    pub fn start(count: usize, shutdown: &Shutdown, fds: &Budget, http1: Http1) -> std::io::Result<Workers> {
         let mut all = Vec::new();
         for index in 0..count.max(1) {
             let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -130,7 +143,7 @@ impl Workers {
             let (shutdown, fds) = (shutdown.clone(), fds.clone());
             std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
                 runtime.block_on(async move {
-                    let _ = send.send(Worker::here(&shutdown, fds));
+                    let _ = send.send(Worker::with(&shutdown, fds, http1));
                     shutdown.stopping().await;
                 });
             })?;

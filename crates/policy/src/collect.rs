@@ -17,7 +17,7 @@ const ABSURD: f64 = 1e9;
 const LOWEST_COUNT: f64 = -1.0;
 
 /// So many reports may wait to be put into the windows.
-const OPEN_MAX: usize = 64;
+const OPEN_MAX: usize = 8;
 
 /// Load as the scale decision sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,12 +85,14 @@ pub struct Collection {
 }
 
 /// What has come of one second, in turn. It goes into the windows at once for
-/// all of it: they lie far apart in memory, and many reports come of a second.
+/// all of it: they lie elsewhere in memory, and many reports come of a second.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[repr(C)]
 struct Open {
     second: i64,
+    count: usize,
     /// Concurrency and rate.
-    values: Vec<(f64, f64)>,
+    values: [(f64, f64); OPEN_MAX],
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -159,31 +161,33 @@ impl Collection {
     /// Adds to what was recorded in the second of `at`.
     pub(crate) fn add(&mut self, at: Moment, concurrency: f64, rps: f64) {
         let second = at.unix_seconds();
-        if self.open.second != second || self.open.values.len() >= OPEN_MAX {
+        if self.open.second != second || self.open.count == OPEN_MAX {
             self.settle();
             self.open.second = second;
         }
-        self.open.values.push((concurrency, rps));
+        self.open.values[self.open.count] = (concurrency, rps);
+        self.open.count += 1;
     }
 
     /// Looks at the memory that a report of the second of `at` will need, so that
     /// it is there by then.
     pub fn touch(&self, at: Moment) -> u64 {
-        let Open { second, values } = &self.open;
-        if *second == at.unix_seconds() {
-            return values.last().map_or(0, |both| both.0.to_bits());
+        let Open { second, count, .. } = self.open;
+        if second == at.unix_seconds() && count < OPEN_MAX {
+            return second.cast_unsigned();
         }
-        let of = |pair: &Pair| pair.stable.touch(*second) ^ pair.panic.touch(*second);
+        let of = |pair: &Pair| pair.stable.touch(second) ^ pair.panic.touch(second);
         of(&self.concurrency) ^ of(&self.rps)
     }
 
     /// Puts into the windows what has come. Reading an average does it too.
     pub fn settle(&mut self) {
-        let Open { second, values } = &mut self.open;
-        if !values.is_empty() {
-            self.concurrency.record_all(*second, values.iter().map(|both| both.0));
-            self.rps.record_all(*second, values.iter().map(|both| both.1));
-            values.clear();
+        let Open { second, count, values } = &self.open;
+        if *count > 0 {
+            let values = values[..*count].iter();
+            self.concurrency.record_all(*second, values.clone().map(|both| both.0));
+            self.rps.record_all(*second, values.map(|both| both.1));
+            self.open.count = 0;
         }
     }
 
@@ -228,16 +232,13 @@ impl Collection {
     /// Gives up memory of windows in which nothing is left at `now`.
     pub fn release(&mut self, now: Moment) {
         self.settle();
-        if self.concurrency.stable.is_empty(now) {
-            self.open.values = Vec::new();
-        }
         self.windows().for_each(|window| window.release(now));
     }
 
     /// Bytes held beside its own size.
     pub fn heap_bytes(&self) -> usize {
         let of = |pair: &Pair| pair.stable.heap_bytes() + pair.panic.heap_bytes();
-        of(&self.concurrency) + of(&self.rps) + self.open.values.capacity() * size_of::<(f64, f64)>()
+        of(&self.concurrency) + of(&self.rps)
     }
 
     fn windows(&mut self) -> impl Iterator<Item = &mut Window> {

@@ -33,6 +33,10 @@ const REPORTERS_MAX: usize = 20_000;
 const GONE_MAX: usize = 64;
 /// From so many on there is an index.
 const MANY: usize = 16;
+/// Has [pushed](Reporter::pushed): it is no pod.
+const NO_POD: Moment = Moment::MIN;
+/// A pod that never has.
+const NEVER: Moment = Moment::from_unix_nanos(i64::MIN + 1);
 
 /// All that report of one revision.
 // In this order: the list is what each report needs.
@@ -40,14 +44,15 @@ const MANY: usize = 16;
 #[repr(C)]
 pub struct Reporters {
     list: Vec<Reporter>,
-    /// Where each is, when there are many.
-    places: Option<HashMap<PodName, usize>>,
     /// The last ones that are gone: their last words may come late.
     gone: Vec<Gone>,
+    /// Where each is, when there are many.
+    places: Option<HashMap<PodName, usize>>,
 }
 
-/// What one said last.
+/// What one said last: a cache line.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(align(64))]
 struct Reporter {
     name: PodName,
     /// `Moment::MIN` = nothing yet.
@@ -57,8 +62,8 @@ struct Reporter {
     rps: f64,
     /// All that is inside, whichever way it came.
     inside: f64,
-    /// When a pod has pushed last; `None` = no pod.
-    pushed: Option<Moment>,
+    /// When a pod has pushed last.
+    pushed: Moment,
     /// Seldom there.
     beside: Option<Box<Beside>>,
 }
@@ -76,7 +81,7 @@ struct Beside {
 #[derive(Clone, Debug, PartialEq)]
 struct Gone {
     name: PodName,
-    pushed: Option<Moment>,
+    pushed: Moment,
     since: Moment,
 }
 
@@ -133,9 +138,9 @@ impl Reporters {
         let one = |one: &Reporter| {
             let Reporter { name, at, concurrency, rps, inside, pushed, beside } = one.clone();
             let Beside { announced, filled } = beside.map(|beside| *beside).unwrap_or_default();
-            SavedReporter { name, at, concurrency, rps, inside, pushed, announced, filled }
+            SavedReporter { name, at, concurrency, rps, inside, pushed: saved_push(pushed), announced, filled }
         };
-        let gone = self.gone.iter().map(|gone| (gone.name.clone(), gone.pushed, gone.since));
+        let gone = self.gone.iter().map(|gone| (gone.name.clone(), saved_push(gone.pushed), gone.since));
         SavedReporters { list: self.list.iter().map(one).collect(), gone: gone.collect() }
     }
 
@@ -143,13 +148,14 @@ impl Reporters {
     pub fn restore(saved: SavedReporters) -> Reporters {
         let mut all = Reporters::default();
         for one in saved.list.into_iter().take(REPORTERS_MAX) {
-            let SavedReporter { name, at, concurrency, rps, inside, pushed, announced, filled } = one;
+            let SavedReporter { name, at, concurrency, rps, inside, announced, filled, .. } = one;
+            let pushed = restored_push(one.pushed);
             let beside = Beside { announced, filled };
             let beside = (beside != Beside::default()).then(|| beside.into());
             all.insert(Reporter { name, at, concurrency, rps, inside, pushed, beside });
         }
         let gone = saved.gone.into_iter().take(GONE_MAX);
-        all.gone = gone.map(|(name, pushed, since)| Gone { name, pushed, since }).collect();
+        all.gone = gone.map(|(name, pushed, since)| Gone { name, pushed: restored_push(pushed), since }).collect();
         all
     }
 
@@ -172,7 +178,7 @@ impl Reporters {
         if let Some(gone) = self.gone.iter_mut().find(|gone| gone.name == *name) {
             return Heard { place: None, gone: true, begins: push(&mut gone.pushed, now) };
         }
-        let place = pod().map(|name| self.insert(Reporter { pushed: Some(now), ..Reporter::new(&name) }));
+        let place = pod().map(|name| self.insert(Reporter { pushed: now, ..Reporter::new(&name) }));
         Heard { place, gone: false, begins: place.is_some() }
     }
 
@@ -257,12 +263,12 @@ impl Reporters {
             let Some(place) = self.place(&pod.name) else { continue };
             let one = &mut self.list[place];
             one.name = pod.name.clone();
-            one.pushed.get_or_insert(Moment::MIN);
+            one.pushed = one.pushed.max(NEVER);
         }
     }
 
     fn forget(&mut self, name: &PodName, now: Moment) {
-        let pushed = self.place(name).and_then(|place| self.remove(place).pushed).or(Some(Moment::MIN));
+        let pushed = self.place(name).map_or(NEVER, |place| self.remove(place).pushed.max(NEVER));
         if self.gone.len() == GONE_MAX {
             self.gone.remove(0);
         }
@@ -391,11 +397,11 @@ impl Reporters {
 impl Reporter {
     fn new(name: &PodName) -> Reporter {
         let (name, at) = (name.clone(), Moment::MIN);
-        Reporter { name, at, concurrency: 0.0, rps: 0.0, inside: 0.0, pushed: None, beside: None }
+        Reporter { name, at, concurrency: 0.0, rps: 0.0, inside: 0.0, pushed: NO_POD, beside: None }
     }
 
     fn pushes(&self, now: Moment) -> bool {
-        self.pushed.is_some_and(|last| now.since(last) < PUSHES)
+        now.since(self.pushed) < PUSHES
     }
 
     fn fill(&mut self, now: Moment, load: &mut Collection) {
@@ -420,11 +426,26 @@ impl Beside {
     }
 }
 
+/// As it is saved: `None` = no pod.
+fn saved_push(pushed: Moment) -> Option<Moment> {
+    match pushed {
+        NO_POD => None,
+        NEVER => Some(Moment::MIN),
+        at => Some(at),
+    }
+}
+
+fn restored_push(saved: Option<Moment>) -> Moment {
+    saved.map_or(NO_POD, |at| at.max(NEVER))
+}
+
 /// Takes in that a pod has pushed. True when it has not done so of late.
-fn push(pushed: &mut Option<Moment>, now: Moment) -> bool {
-    let Some(last) = pushed else { return false };
-    let begins = now.since(*last) >= PUSHES;
-    *last = now.max(*last);
+fn push(pushed: &mut Moment, now: Moment) -> bool {
+    if *pushed == NO_POD {
+        return false;
+    }
+    let begins = now.since(*pushed) >= PUSHES;
+    *pushed = now.max(*pushed);
     begins
 }
 

@@ -14,6 +14,7 @@ use crate::config::{Config, QUEUE_DEPTH_PER_SLOT};
 use crate::readiness::Readiness;
 use observe::{Component, Identity};
 use plumbing::env::Env;
+use plumbing::http1::Http1;
 use plumbing::trust::{Ranges, Trust};
 use policy::compat::Compat;
 use policy::drain::Rules;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub identity: Identity,
     /// What is told of requests, and to whom.
     pub observe: observe::Config,
+    /// Whose HTTP/1 it speaks (`ZEROSCALE_HTTP1`).
+    pub http1: Http1,
     /// How the process's log is written.
     pub log: Log,
 }
@@ -73,7 +76,7 @@ pub fn read(env: &mut Env, exists: impl Fn(&Path) -> bool) -> Settings {
         pod: config.pod.clone(),
         pod_ip: pod_ip.into(),
     };
-    Settings { config, ports, tls, identity, observe, log }
+    Settings { config, ports, tls, identity, observe, http1: Http1::read(env), log }
 }
 
 /// TLS is on when certificates are there, and only then its variables count,

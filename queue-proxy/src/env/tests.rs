@@ -3,6 +3,7 @@
 use super::*;
 use crate::readiness::{Check, Probe, Target};
 use plumbing::fault::Faults;
+use plumbing::http1::Http1;
 use plumbing::tls::{CHECK_EVERY, CHECK_EVERY_STRICT, Version};
 use policy::probe::Manner;
 
@@ -48,7 +49,8 @@ const STRICT: (&str, &str) = ("ZEROSCALE_COMPAT", "strict");
 
 #[test]
 fn the_stock_environment_is_read() {
-    let Settings { config, ports, tls, identity, observe, log } = settings(&[]);
+    let Settings { config, ports, tls, identity, observe, http1, log } = settings(&[]);
+    assert_eq!(http1, Http1::Own);
     assert_eq!((&*config.pod, config.revision.to_string().as_str()), ("pod-1", "ns1/rev1"));
     assert_eq!((config.app.to_string().as_str(), config.container_concurrency), ("127.0.0.1:8080", 0));
     assert_eq!(config.timeouts.total, Duration::from_secs(300));

@@ -9,6 +9,7 @@ mod autoscaler_load;
 mod burst;
 mod cold_start;
 mod cost;
+mod differential;
 mod early_answers;
 mod fuzz;
 mod held;
@@ -63,6 +64,7 @@ pub const ALL: &[Campaign] = &[
     Campaign { name: "autoscaler-load", about: autoscaler_load::ABOUT, run: autoscaler_load::run },
     Campaign { name: "cost", about: cost::ABOUT, run: cost::run },
     Campaign { name: "fuzz", about: fuzz::ABOUT, run: fuzz::run },
+    Campaign { name: "differential", about: differential::ABOUT, run: differential::run },
     Campaign { name: "soak", about: soak::ABOUT, run: soak::run },
 ];
 

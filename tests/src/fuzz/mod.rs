@@ -43,4 +43,5 @@ pub const ALL: &[Target] = &[
     targets::request::TARGET,
     targets::answer::TARGET,
     targets::settings::TARGET,
+    targets::differential::TARGET,
 ];

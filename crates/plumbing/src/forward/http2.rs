@@ -165,7 +165,7 @@ fn forget_closed(servers: &Servers, address: SocketAddr) {
     }
 }
 
-fn copy_of_head(request: &Request<Body>) -> Request<Body> {
+pub(super) fn copy_of_head(request: &Request<Body>) -> Request<Body> {
     let mut copy = Request::new(Body::empty());
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
@@ -174,7 +174,7 @@ fn copy_of_head(request: &Request<Body>) -> Request<Body> {
     copy
 }
 
-fn place(error: &hyper::Error) -> Break {
+pub(super) fn place(error: &hyper::Error) -> Break {
     if error.is_parse() {
         Break::Answer
     } else if error.is_user() {

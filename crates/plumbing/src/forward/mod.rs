@@ -3,6 +3,8 @@
 //! Each worker has its own pool: no lock that another core takes, no hop to
 //! another thread.
 
+#[cfg(feature = "hyper-http1")]
+mod by_hyper;
 mod connect;
 mod http1;
 mod http2;
@@ -121,19 +123,35 @@ pub struct Pool {
 struct Shared {
     http1: Arc<Http1>,
     http2: Http2,
+    /// Instead of `http1`.
+    #[cfg(feature = "hyper-http1")]
+    by_hyper: Option<Arc<by_hyper::ByHyper>>,
 }
 
 impl Pool {
     /// Without connections. Those that are made count against `fds`.
-    pub fn new(wheel: Wheel, fds: Budget) -> Pool {
+    pub fn new(wheel: Wheel, fds: Budget, http1: crate::http1::Http1) -> Pool {
         let connector = Connector { wheel, fds };
-        let shared = Shared { http1: Http1::new(connector.clone()), http2: Http2::new(connector) };
+        #[cfg(feature = "hyper-http1")]
+        let by_hyper = (http1 == crate::http1::Http1::Hyper).then(|| by_hyper::ByHyper::new(connector.clone()));
+        #[cfg(not(feature = "hyper-http1"))]
+        let crate::http1::Http1::Own = http1;
+        let shared = Shared {
+            http1: Http1::new(connector.clone()),
+            http2: Http2::new(connector),
+            #[cfg(feature = "hyper-http1")]
+            by_hyper,
+        };
         Pool { shared: Arc::new(shared) }
     }
 
     /// Closes idle connections that are old, or that the other side has
     /// closed, for as long as it is polled. Sleeps while there are none.
     pub async fn sweep(self) {
+        #[cfg(feature = "hyper-http1")]
+        if let Some(by_hyper) = &self.shared.by_hyper {
+            return by_hyper.sweep().await;
+        }
         self.shared.http1.sweep().await;
     }
 
@@ -157,6 +175,10 @@ impl Pool {
     ) -> Result<Response<Received>, SendError> {
         if request.version() == Version::HTTP_2 {
             return self.shared.http2.send(address, request, &trip).await;
+        }
+        #[cfg(feature = "hyper-http1")]
+        if let Some(by_hyper) = &self.shared.by_hyper {
+            return by_hyper.send(address, request, trip).await;
         }
         self.shared.http1.send(address, request, trip).await
     }

@@ -15,8 +15,20 @@ use tokio::time::Instant;
 pub struct Received(Source);
 
 enum Source {
-    Http1 { body: h1::Received<Body>, home: Home },
-    Http2 { body: hyper::body::Incoming, _stream: Stream },
+    Http1 {
+        body: h1::Received<Body>,
+        home: Home,
+    },
+    Http2 {
+        body: hyper::body::Incoming,
+        _stream: Stream,
+    },
+    #[cfg(feature = "hyper-http1")]
+    Hyper {
+        body: hyper::body::Incoming,
+        home: super::by_hyper::Home,
+        upgraded: Option<h1::Upgraded>,
+    },
 }
 
 impl Received {
@@ -28,12 +40,26 @@ impl Received {
         Received(Source::Http2 { body, _stream: stream })
     }
 
+    #[cfg(feature = "hyper-http1")]
+    pub(super) fn by_hyper(
+        body: hyper::body::Incoming,
+        home: super::by_hyper::Home,
+        upgraded: Option<h1::Upgraded>,
+    ) -> Received {
+        Received(Source::Hyper { body, home, upgraded })
+    }
+
     /// The answer has been read to its end: its connection can be used again.
     pub fn put_back(self) {
-        if let Source::Http1 { mut body, home } = self.0
-            && let Some(connection) = body.take_idle()
-        {
-            home.put_back(connection, Instant::now());
+        match self.0 {
+            Source::Http1 { mut body, home } => {
+                if let Some(connection) = body.take_idle() {
+                    home.put_back(connection, Instant::now());
+                }
+            }
+            Source::Http2 { .. } => {}
+            #[cfg(feature = "hyper-http1")]
+            Source::Hyper { home, .. } => home.put_back(),
         }
     }
 
@@ -42,6 +68,8 @@ impl Received {
         match &mut self.0 {
             Source::Http1 { body, .. } => body.take_upgraded(),
             Source::Http2 { .. } => None,
+            #[cfg(feature = "hyper-http1")]
+            Source::Hyper { upgraded, .. } => upgraded.take(),
         }
     }
 }
@@ -54,6 +82,8 @@ impl HttpBody for Received {
         match &mut self.get_mut().0 {
             Source::Http1 { body, .. } => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
             Source::Http2 { body, .. } => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
+            #[cfg(feature = "hyper-http1")]
+            Source::Hyper { body, .. } => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
         }
     }
 
@@ -61,6 +91,8 @@ impl HttpBody for Received {
         match &self.0 {
             Source::Http1 { body, .. } => body.is_end_stream(),
             Source::Http2 { body, .. } => body.is_end_stream(),
+            #[cfg(feature = "hyper-http1")]
+            Source::Hyper { body, .. } => body.is_end_stream(),
         }
     }
 
@@ -68,6 +100,8 @@ impl HttpBody for Received {
         match &self.0 {
             Source::Http1 { body, .. } => body.size_hint(),
             Source::Http2 { body, .. } => body.size_hint(),
+            #[cfg(feature = "hyper-http1")]
+            Source::Hyper { body, .. } => body.size_hint(),
         }
     }
 }

@@ -108,11 +108,12 @@ fn line_end(input: &[u8]) -> Result<Option<usize>, &'static str> {
 }
 
 /// The size that a line names. Extensions are passed over, but they are read:
-/// a control character among them could be a line end to somebody else.
+/// a control character among them could be a line end to somebody else, and so
+/// could a CR behind the digits.
 fn size(line: &[u8]) -> Result<u64, &'static str> {
     let (digits, extension) = match line.iter().position(|byte| *byte == b';') {
         Some(at) => (&line[..at], &line[at..]),
-        None => (line.trim_ascii_end(), &[][..]),
+        None => (trim_blanks_end(line), &[][..]),
     };
     if extension.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err("invalid byte in chunk extension");
@@ -127,6 +128,11 @@ fn size(line: &[u8]) -> Result<u64, &'static str> {
         let digit = (*digit as char).to_digit(16).ok_or(BAD_SIZE)?;
         Ok(size << 4 | u64::from(digit))
     })
+}
+
+fn trim_blanks_end(line: &[u8]) -> &[u8] {
+    let length = line.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
+    &line[..length]
 }
 
 /// The trailers, once they are here in full; empty without any.
@@ -239,6 +245,8 @@ mod tests {
             b"5 ;x\r\nhello\r\n",
             b"10000000000000000\r\n",
             b"00000000000000005\r\nhello\r\n",
+            b"5\r\r\nhello\r\n0\r\n\r\n",
+            b"5\x0c\r\nhello\r\n0\r\n\r\n",
             b"5\nhello\r\n0\r\n\r\n",
             b"5;a\nhello\r\n0\r\n\r\n",
             b"5;a\rb\r\nhello\r\n0\r\n\r\n",

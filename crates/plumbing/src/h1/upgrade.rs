@@ -18,7 +18,7 @@ pub struct Upgraded {
 }
 
 impl Upgraded {
-    pub(super) fn new(socket: Socket, early: Bytes) -> Upgraded {
+    pub(crate) fn new(socket: Socket, early: Bytes) -> Upgraded {
         Upgraded { socket, early }
     }
 
@@ -70,6 +70,14 @@ impl AsyncWrite for Upgraded {
 /// it did not, or the connection ended before.
 #[derive(Debug)]
 pub struct OnUpgrade(pub(super) oneshot::Receiver<Upgraded>);
+
+impl OnUpgrade {
+    /// Whoever has the other end gives it.
+    #[cfg(feature = "hyper-http1")]
+    pub(crate) fn by(receiver: oneshot::Receiver<Upgraded>) -> OnUpgrade {
+        OnUpgrade(receiver)
+    }
+}
 
 /// The connection did not change its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The readers, each with its property.
 
 pub(super) mod answer;
+pub(super) mod differential;
 pub(super) mod forwarded;
 mod http1;
 pub(super) mod readiness;
