@@ -30,7 +30,7 @@ pub enum BodyError {
     Http1(#[from] h1::BodyError),
     /// The other side of an HTTP/2 connection failed.
     #[error("{0}")]
-    Http2(#[from] hyper::Error),
+    Http2(#[from] h2::Error),
     /// A limit of the request passed after its answer had begun. The answer is
     /// cut, visibly: nothing may be written into it.
     #[error("{0}")]

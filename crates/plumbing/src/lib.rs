@@ -5,6 +5,7 @@
 //! | time | [`clock`], [`wheel`] (timers), [`alarm`], [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
 //! | HTTP/1.1, both sides | [`h1`] |
+//! | HTTP/2, both sides | [`http2`] |
 //! | connections in | [`listen`], [`socket`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports); [`tls`] |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
@@ -38,6 +39,7 @@ pub mod grpc_status;
 pub mod h1;
 pub mod head;
 pub mod headers;
+pub mod http2;
 pub mod idle;
 pub mod incoming;
 pub mod limiter;

@@ -4,6 +4,7 @@ use super::http1::Home;
 use super::http2::Stream;
 use crate::body::{Body, BodyError};
 use crate::h1;
+use crate::http2;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::pin::Pin;
@@ -15,7 +16,7 @@ pub struct Received(Source);
 
 enum Source {
     Http1 { body: h1::Received<Body>, home: Home },
-    Http2 { body: hyper::body::Incoming, _stream: Stream },
+    Http2 { body: http2::Incoming, _stream: Stream },
 }
 
 impl Received {
@@ -23,7 +24,7 @@ impl Received {
         Received(Source::Http1 { body, home })
     }
 
-    pub(super) fn http2(body: hyper::body::Incoming, stream: Stream) -> Received {
+    pub(super) fn http2(body: http2::Incoming, stream: Stream) -> Received {
         Received(Source::Http2 { body, _stream: stream })
     }
 
