@@ -6,7 +6,6 @@ use crate::body::Body;
 use crate::fds::Taken;
 use crate::h1::Break;
 use crate::http2::{FAULTY_STREAMS_MAX, Incoming, Pipe, WINDOW_BYTES, Wire, for_server};
-use crate::socket::Socket;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use http::{Method, Request, Response, StatusCode};
@@ -182,7 +181,7 @@ impl Http2 {
 
     async fn connect(&self, address: SocketAddr, patience: Duration) -> Result<Multiplexed, String> {
         let made = self.connector.connect(address, patience).await?;
-        let wire = Wire::new(Socket::Plain(made.stream), Bytes::new());
+        let wire = Wire::of_server(made.stream);
         let mut builder = Builder::new();
         builder
             .initial_max_send_streams(STREAMS_PER_CONNECTION)

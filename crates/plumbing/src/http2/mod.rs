@@ -4,7 +4,8 @@
 //! | job | module |
 //! | --- | --- |
 //! | a connection's socket, which gathers what is written in one turn | `wire` |
-//! | bodies that come in, small pieces as one | `incoming` |
+//! | small frames that are read together, made one | `merge` |
+//! | bodies that come in | `incoming` |
 //! | bodies that go out, as the peer takes them | `pipe` |
 //! | heads: what HTTP/2 has no place for, and what it wants | `heads` |
 //! | connections of clients, and their streams | `server` |
@@ -13,6 +14,7 @@
 
 mod heads;
 mod incoming;
+mod merge;
 mod pipe;
 mod server;
 mod wire;

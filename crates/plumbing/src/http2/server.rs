@@ -39,7 +39,7 @@ where
     F: Future<Output = Response<Body>> + Unpin + Send + 'static,
 {
     let (socket, early) = socket.into_parts();
-    let wire = Wire::new(socket, early);
+    let wire = Wire::of_client(socket, early);
     let mut builder = Builder::new();
     builder
         .initial_window_size(WINDOW_BYTES)

@@ -6,6 +6,7 @@
 //! now (see [`Wire::turn`]), and what is read is read in large pieces. Buffers
 //! are lent by the thread while they hold something.
 
+use super::merge::Merger;
 use crate::socket::Socket;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -15,13 +16,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// What is gathered before it is written, at most; read at a time.
 const BUFFER_BYTES: usize = 32 * 1024;
-/// A reader with so much room gets its bytes without a detour.
-const DIRECT_BYTES: usize = 8 * 1024;
 /// Empty buffers kept for a thread.
-const BUFFERS_KEPT: usize = 8;
+const BUFFERS_KEPT: usize = 4;
 /// Pieces of one write: what was gathered, and what goes behind it.
 const SLICES: usize = 4;
 
@@ -35,6 +35,7 @@ struct State {
     socket: Socket,
     /// Read before the connection began.
     early: Bytes,
+    merger: Merger,
     inbox: Option<Buffer>,
     outbox: Option<Buffer>,
     /// The socket has been found empty in this turn.
@@ -42,9 +43,20 @@ struct State {
 }
 
 impl Wire {
-    /// A socket, and the bytes that come before all that it will give.
-    pub(crate) fn new(socket: Socket, early: Bytes) -> Wire {
-        let state = State { socket, early, inbox: None, outbox: None, dry: false };
+    /// Of a client that has sent its preface, with what has been read already.
+    pub(crate) fn of_client(socket: Socket, early: Bytes) -> Wire {
+        let mut merger = Merger::after_preface();
+        merger.follow(&early);
+        Wire::new(socket, early, merger)
+    }
+
+    /// Of a server, which has sent nothing yet.
+    pub(crate) fn of_server(socket: TcpStream) -> Wire {
+        Wire::new(Socket::Plain(socket), Bytes::new(), Merger::new())
+    }
+
+    fn new(socket: Socket, early: Bytes, merger: Merger) -> Wire {
+        let state = State { socket, early, merger, inbox: None, outbox: None, dry: false };
         Wire { shared: Arc::new(Mutex::new(state)) }
     }
 
@@ -144,18 +156,20 @@ impl State {
             if self.dry {
                 return Poll::Pending;
             }
-            if into.remaining() >= DIRECT_BYTES {
-                let polled = Pin::new(&mut self.socket).poll_read(cx, into);
-                self.dry = polled.is_pending();
-                return polled;
-            }
             let mut buffer = Buffer::take();
             let mut space = ReadBuf::new(&mut buffer.bytes);
             let polled = Pin::new(&mut self.socket).poll_read(cx, &mut space);
             buffer.end = space.filled().len();
             self.dry = polled.is_pending();
             ready!(polled)?;
-            self.inbox = Some(buffer);
+            let mut merged = Buffer::take();
+            self.inbox = match self.merger.merge(buffer.filled(), &mut merged.bytes) {
+                Some(count) => {
+                    merged.end = count;
+                    Some(merged)
+                }
+                None => Some(buffer),
+            };
         }
         if let Some(read) = &mut self.inbox {
             let count = read.filled().len().min(into.remaining());
