@@ -18,7 +18,7 @@ impl Marks {
     pub const ANSWER: Marks = Marks(1 << 2);
     /// Where a request came from, as proxies before us say it.
     pub const ORIGIN: Marks = Marks(1 << 3);
-    /// What belongs to one connection, but for `Connection`.
+    /// What belongs to one connection, but for `Connection` and `TE`.
     pub const HOP: Marks = Marks(1 << 4);
     /// `Connection`.
     pub const CONNECTION: Marks = Marks(1 << 5);
@@ -30,6 +30,8 @@ impl Marks {
     pub const AGENT: Marks = Marks(1 << 8);
     /// `Expect`.
     pub const EXPECT: Marks = Marks(1 << 9);
+    /// `TE`.
+    pub const TE: Marks = Marks(1 << 10);
 
     /// Looks at each field once.
     pub fn of(fields: &HeaderMap) -> Marks {
@@ -66,7 +68,7 @@ fn mark(name: &str) -> u32 {
             ("x-zeroscale-handback", INTERNAL | OURS | ANSWER),
             ("x-zeroscale-await-slot", INTERNAL | OURS),
         ],
-        2 => &[("te", HOP)],
+        2 => &[("te", Marks::TE.0)],
         6 => &[("expect", Marks::EXPECT.0)],
         7 => &[("trailer", HOP), ("upgrade", HOP)],
         9 => &[("forwarded", ORIGIN)],

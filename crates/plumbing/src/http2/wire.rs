@@ -266,3 +266,109 @@ impl Drop for Buffer {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (ours, listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn what_is_written_in_a_turn_goes_out_at_its_end() {
+        let (ours, mut peer) = pair().await;
+        let wire = Wire::of_server(ours);
+        let mut inner = wire.clone();
+        let turn = poll_fn(|cx| {
+            wire.turn(cx, |cx| {
+                for _ in 0..3 {
+                    let pieces = [IoSlice::new(&[1; 9]), IoSlice::new(&[2; 991])];
+                    let written = Pin::new(&mut inner).poll_write_vectored(cx, &pieces);
+                    assert!(matches!(written, Poll::Ready(Ok(1000))));
+                    assert!(Pin::new(&mut inner).poll_flush(cx).is_ready());
+                }
+                let early = peer.try_read(&mut [0; 1]).unwrap_err();
+                assert_eq!(early.kind(), io::ErrorKind::WouldBlock);
+                Poll::Ready(Ok(()))
+            })
+        });
+        turn.await.unwrap();
+        let mut all = [0; 3000];
+        peer.read_exact(&mut all).await.unwrap();
+        assert!(all.chunks(1000).all(|piece| piece[..9] == [1; 9] && piece[9..] == [2; 991]));
+    }
+
+    #[tokio::test]
+    async fn all_of_it_arrives_in_order_however_slow_the_peer_is() {
+        const TOTAL: usize = 8 << 20;
+        let (ours, mut peer) = pair().await;
+        let wire = Wire::of_server(ours);
+        let mut inner = wire.clone();
+        let data: Vec<u8> = (0..TOTAL).map(|at| (at % 251) as u8).collect();
+        let (mut sent, mut draw, mut waited) = (0, fastrand::Rng::with_seed(5), false);
+        let write = poll_fn(|cx| {
+            wire.turn(cx, |cx| {
+                while sent < TOTAL {
+                    let most = *draw.choice(&[10, 1000, 20_000, 70_000]).unwrap();
+                    let piece = &data[sent..TOTAL.min(sent + draw.usize(1..most))];
+                    match Pin::new(&mut inner).poll_write(cx, piece) {
+                        Poll::Ready(count) => sent += count.unwrap(),
+                        Poll::Pending => {
+                            waited = true;
+                            return Poll::Pending;
+                        }
+                    }
+                }
+                Poll::Ready(Ok(()))
+            })
+        });
+        let mut got = Vec::new();
+        let (written, _) = tokio::join!(
+            async {
+                write.await.unwrap();
+                wire.clone().shutdown().await
+            },
+            async { peer.read_to_end(&mut got).await.unwrap() },
+        );
+        written.unwrap();
+        assert!(waited && got == data);
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_comes_first_and_then_the_socket_to_its_end() {
+        let (ours, mut peer) = pair().await;
+        let wire = Wire::of_client(Socket::Plain(ours), Bytes::from_static(b"PRI * HT"));
+        let mut inner = wire.clone();
+        // One large frame, as far as heads go.
+        let rest: Vec<u8> = (0..100_000_u32).map(|at| 64 + (at % 7) as u8).collect();
+        let mut got = Vec::new();
+        let read = poll_fn(|cx| {
+            wire.turn(cx, |cx| {
+                loop {
+                    let mut space = [0; 300];
+                    let mut space = ReadBuf::new(&mut space);
+                    match Pin::new(&mut inner).poll_read(cx, &mut space) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(read) => read.unwrap(),
+                    }
+                    if space.filled().is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    got.extend_from_slice(space.filled());
+                }
+            })
+        });
+        let (read, ()) = tokio::join!(read, async {
+            peer.write_all(&rest).await.unwrap();
+            drop(peer);
+        });
+        read.unwrap();
+        assert_eq!(got, [b"PRI * HT", &rest[..]].concat());
+    }
+}
