@@ -25,9 +25,6 @@ use tokio::net::TcpStream;
 /// commonly allow at least. As many are opened before a server has said how
 /// many it allows.
 const STREAMS_PER_CONNECTION: usize = 100;
-/// Largest frame that a server may send. Fewer frames are less work, and this
-/// side of us has few streams that would wait for one.
-const FRAME_BYTES_MAX: u32 = 64 * 1024;
 /// Largest head of an answer.
 const HEAD_BYTES_MAX: u32 = 16 * 1024;
 /// What may wait in a stream to be written, in bytes.
@@ -190,7 +187,6 @@ impl Http2 {
             .initial_max_send_streams(STREAMS_PER_CONNECTION)
             .initial_window_size(WINDOW_BYTES)
             .initial_connection_window_size(WINDOW_BYTES)
-            .max_frame_size(FRAME_BYTES_MAX)
             .max_header_list_size(HEAD_BYTES_MAX)
             .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
             .max_local_error_reset_streams(Some(FAULTY_STREAMS_MAX))
