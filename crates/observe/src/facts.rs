@@ -1,15 +1,14 @@
 //! What telemetry looks at in a request, before the chain changes its head.
 
-use http::header::{self, AsHeaderName, HeaderMap, HeaderValue};
+use http::header::{self, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 use http::request;
+use plumbing::headers::{KUBELET_PROBE, NETWORK_PROBE};
 use plumbing::marks::Marks;
 use policy::compat::Compat;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
 const KUBELET_AGENT: &[u8] = b"kube-probe/";
-const NETWORK_PROBE: &str = "k-network-probe";
-const KUBELET_PROBE: &str = "k-kubelet-probe";
 const TAG: &str = "knative-serving-tag";
 /// The tag of requests that name no route.
 pub(super) const NO_ROUTE: &str = "kn:disabled";
@@ -49,7 +48,7 @@ impl<'a> RequestFacts<'a> {
         if !may_be {
             return false;
         }
-        let filled = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
+        let filled = |name: HeaderName| fields.get(name).is_some_and(|value| !value.is_empty());
         let agent = fields.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
         let hidden = compat == Compat::Strict && filled(KUBELET_PROBE);
         hidden || (self.by_agent && agent.starts_with(KUBELET_AGENT)) || filled(NETWORK_PROBE)

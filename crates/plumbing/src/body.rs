@@ -30,7 +30,11 @@ pub enum BodyError {
     Http1(#[from] h1::BodyError),
     /// The other side of an HTTP/2 connection failed.
     #[error("{0}")]
-    Http2(#[from] hyper::Error),
+    Http2(#[from] h2::Error),
+    /// The other side of an HTTP/1 connection that hyper serves failed.
+    #[cfg(feature = "hyper-http1")]
+    #[error("{0}")]
+    Hyper(#[from] hyper::Error),
     /// A limit of the request passed after its answer had begun. The answer is
     /// cut, visibly: nothing may be written into it.
     #[error("{0}")]

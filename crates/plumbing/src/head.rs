@@ -92,7 +92,8 @@ fn agent(fields: &HeaderMap) -> &[u8] {
 }
 
 fn is_prober(fields: &HeaderMap) -> bool {
-    PROBER_AGENTS.iter().any(|name| agent(fields).starts_with(name))
+    let agent = agent(fields);
+    PROBER_AGENTS.iter().any(|name| agent.starts_with(name))
 }
 
 /// What a sidecar answers itself. The user agent is looked at first: a prober

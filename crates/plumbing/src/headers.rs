@@ -149,9 +149,10 @@ pub fn strip_hop_by_hop(fields: &mut HeaderMap) {
     strip(fields, Marks::of(fields));
 }
 
-/// Most heads have none of them, or say `Connection: keep-alive` alone.
+/// Most heads have none of them, or say `Connection: keep-alive` alone, or,
+/// where they are of gRPC, `TE: trailers`.
 fn strip(fields: &mut HeaderMap, marks: Marks) {
-    if marks.have(Marks::HOP) {
+    if marks.have(Marks::HOP) || (marks.have(Marks::TE) && !says_trailers_alone(fields)) {
         return strip_all(fields);
     }
     if marks.have(Marks::CONNECTION) {
@@ -162,6 +163,11 @@ fn strip(fields: &mut HeaderMap, marks: Marks) {
             strip_all(fields);
         }
     }
+}
+
+fn says_trailers_alone(fields: &HeaderMap) -> bool {
+    let mut lines = fields.get_all(header::TE).iter();
+    lines.next().is_some_and(|line| line == "trailers") && lines.next().is_none()
 }
 
 fn strip_all(fields: &mut HeaderMap) {
@@ -264,7 +270,7 @@ pub fn to_pod(fields: &mut HeaderMap, peer: IpAddr, host: Option<HeaderValue>) {
 /// request was handed back, and a client need not know.
 pub fn to_client(fields: &mut HeaderMap, from_app: bool, switching: bool) {
     let marks = Marks::of(fields);
-    match (switching, marks.have(Marks::HOP)) {
+    match (switching, marks.have(Marks::HOP.or(Marks::TE))) {
         (false, false) => strip(fields, marks),
         _ => hop_to_client(fields, switching),
     }
@@ -293,7 +299,9 @@ fn hop_to_client(fields: &mut HeaderMap, switching: bool) {
 pub fn trailers_to_client(frame: Frame<Bytes>, from_app: bool) -> Frame<Bytes> {
     match frame.into_trailers() {
         Ok(mut fields) => {
-            remove_marks(&mut fields, from_app);
+            if Marks::of(&fields).have(Marks::ANSWER) {
+                remove_marks(&mut fields, from_app);
+            }
             Frame::trailers(fields)
         }
         Err(frame) => frame,
@@ -344,7 +352,7 @@ mod tests {
         let ours = [OFFER, AWAIT_SLOT, LEASE, SERVING_REVISION, SERVING_NAMESPACE, NETWORK_HASH, HANDBACK];
         for (names, mark) in [
             (&INTERNAL[..], Marks::INTERNAL),
-            (&HOP_BY_HOP, Marks::HOP.or(Marks::CONNECTION)),
+            (&HOP_BY_HOP, Marks::HOP.or(Marks::CONNECTION).or(Marks::TE)),
             (&origin, Marks::ORIGIN),
             (&ours, Marks::OURS),
             (&[HANDBACK, PROXY, FREE, REASON, LEASE], Marks::ANSWER),

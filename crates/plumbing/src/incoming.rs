@@ -2,6 +2,7 @@
 
 use crate::body::BodyError;
 use crate::h1;
+use crate::http2;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::pin::Pin;
@@ -12,7 +13,7 @@ pub enum Incoming {
     /// By HTTP/1.
     Http1(h1::Incoming),
     /// By HTTP/2.
-    Http2(hyper::body::Incoming),
+    Http2(http2::Incoming),
     /// By HTTP/1, which hyper speaks.
     #[cfg(feature = "hyper-http1")]
     Hyper(crate::hyper1::Requested),

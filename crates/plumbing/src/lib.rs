@@ -5,6 +5,7 @@
 //! | time | [`clock`], [`wheel`] (timers), [`alarm`], [`deadline`] (a request's limits), [`duration`] (as text) |
 //! | threads and their state | [`worker`] |
 //! | HTTP/1.1, both sides | [`h1`] |
+//! | HTTP/2, both sides | [`http2`] |
 //! | connections in | [`listen`], [`socket`], [`serve`], [`conn`], [`fds`]; [`side`] (small ports); [`tls`] |
 //! | what a request says | [`head`], [`headers`], [`trust`] |
 //! | waiting for a slot | [`limiter`] |
@@ -39,6 +40,7 @@ pub mod h1;
 pub mod head;
 pub mod headers;
 pub mod http1;
+pub mod http2;
 #[cfg(feature = "hyper-http1")]
 mod hyper1;
 pub mod idle;

@@ -20,7 +20,7 @@ impl Marks {
     pub const ANSWER: Marks = Marks(1 << 2);
     /// Where a request came from, as proxies before us say it.
     pub const ORIGIN: Marks = Marks(1 << 3);
-    /// What belongs to one connection, but for `Connection`.
+    /// What belongs to one connection, but for `Connection` and `TE`.
     pub const HOP: Marks = Marks(1 << 4);
     /// `Connection`.
     pub const CONNECTION: Marks = Marks(1 << 5);
@@ -32,6 +32,8 @@ impl Marks {
     pub const AGENT: Marks = Marks(1 << 8);
     /// `Expect`.
     pub const EXPECT: Marks = Marks(1 << 9);
+    /// `TE`.
+    pub const TE: Marks = Marks(1 << 10);
 
     /// Looks at each field once.
     pub fn of(fields: &HeaderMap) -> Marks {
@@ -80,7 +82,7 @@ pub(crate) fn mark(name: &[u8]) -> Marks {
             (b"x-zeroscale-handback", INTERNAL | OURS | ANSWER),
             (b"x-zeroscale-await-slot", INTERNAL | OURS),
         ],
-        2 => &[(b"te", HOP)],
+        2 => &[(b"te", Marks::TE.0)],
         6 => &[(b"expect", Marks::EXPECT.0)],
         7 => &[(b"trailer", HOP), (b"upgrade", HOP)],
         9 => &[(b"forwarded", ORIGIN)],

@@ -8,6 +8,7 @@ use crate::body::Body;
 use crate::conn::{Activity, Busy, Caller};
 use crate::fds::Room;
 use crate::h1::{self, Answered, Conditions, End, Plain, Rules, Upgraded};
+use crate::http2;
 use crate::incoming::Incoming;
 use crate::shutdown::Shutdown;
 use crate::socket::Socket;
@@ -15,10 +16,6 @@ use crate::tls::Acceptor;
 use crate::wheel::Sleep;
 use crate::worker::{Worker, Workers};
 use http::{Request, Response};
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -68,9 +65,6 @@ impl Default for Settings {
         Settings { head_timeout, head_bytes_max, h2_streams_max: 250, reuse_after_early_answer }
     }
 }
-
-/// Flow-control windows, as the reference announces them.
-const H2_WINDOW_BYTES: u32 = 1 << 20;
 
 /// How long to wait when descriptors have run out, before looking again.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -311,10 +305,12 @@ impl<F: Future<Output = Response<Body>>> Future for Answering<F> {
 }
 
 /// The same, as a service of hyper's that cannot fail.
+#[cfg(feature = "hyper-http1")]
 struct AnsweringHyper<F>(Answering<F>);
 
+#[cfg(feature = "hyper-http1")]
 impl<F: Future<Output = Response<Body>>> Future for AnsweringHyper<F> {
-    type Output = Result<Response<Body>, Infallible>;
+    type Output = Result<Response<Body>, std::convert::Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(cx).map(Ok)
@@ -326,25 +322,9 @@ where
     A: Fn(Request<Incoming>) -> Answering<F>,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let service = service_fn(|request: Request<hyper::body::Incoming>| {
-        let answer = answer(request.map(Incoming::Http2));
-        AnsweringHyper(answer)
-    });
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .max_concurrent_streams(settings.h2_streams_max)
-        .initial_stream_window_size(H2_WINDOW_BYTES)
-        .initial_connection_window_size(H2_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(settings.head_bytes_max).unwrap_or(u32::MAX));
-    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service));
-    let ended = tokio::select! {
-        ended = &mut served => ended,
-        () = shutdown.draining() => {
-            served.as_mut().graceful_shutdown();
-            served.await
-        }
-    };
-    if let Err(error) = ended {
+    let limits = http2::Limits { streams_max: settings.h2_streams_max, head_bytes_max: settings.head_bytes_max };
+    let http2 = |request: Request<http2::Incoming>| answer(request.map(Incoming::Http2));
+    if let Err(error) = http2::serve(socket, limits, shutdown.draining(), http2).await {
         tracing::debug!(%peer, %error, "a connection ended with an error");
     }
 }

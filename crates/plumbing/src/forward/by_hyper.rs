@@ -2,7 +2,6 @@
 //! address, as in `http1`, without what that learns of its servers.
 
 use super::connect::Connector;
-use super::http2::{copy_of_head, place};
 use super::{Received, SendError, Trip};
 use crate::body::Body;
 use crate::h1::Break;
@@ -167,5 +166,24 @@ impl ByHyper {
             !idle.is_empty()
         });
         !all.is_empty()
+    }
+}
+
+fn copy_of_head(request: &Request<Body>) -> Request<Body> {
+    let mut copy = Request::new(Body::empty());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}
+
+fn place(error: &hyper::Error) -> Break {
+    if error.is_parse() {
+        Break::Answer
+    } else if error.is_user() {
+        Break::RequestBody
+    } else {
+        Break::BeforeAnswer
     }
 }

@@ -4,6 +4,7 @@ use super::http1::Home;
 use super::http2::Stream;
 use crate::body::{Body, BodyError};
 use crate::h1;
+use crate::http2;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::pin::Pin;
@@ -20,7 +21,7 @@ enum Source {
         home: Home,
     },
     Http2 {
-        body: hyper::body::Incoming,
+        body: http2::Incoming,
         _stream: Stream,
     },
     #[cfg(feature = "hyper-http1")]
@@ -36,7 +37,7 @@ impl Received {
         Received(Source::Http1 { body, home })
     }
 
-    pub(super) fn http2(body: hyper::body::Incoming, stream: Stream) -> Received {
+    pub(super) fn http2(body: http2::Incoming, stream: Stream) -> Received {
         Received(Source::Http2 { body, _stream: stream })
     }
 

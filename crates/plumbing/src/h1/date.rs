@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// The current date as HTTP writes it.
-pub(super) fn now() -> [u8; DATE_BYTES] {
+pub(crate) fn now() -> [u8; DATE_BYTES] {
     let second = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     LAST.with(|last| {
         let (at, date) = last.get();

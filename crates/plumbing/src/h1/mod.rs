@@ -51,6 +51,7 @@ mod upgrade;
 mod withheld;
 
 pub use client::Connection;
+pub(crate) use date::now as date;
 pub use error::BodyError;
 pub use incoming::{Incoming, Interim};
 pub use malformed::Malformed;
