@@ -244,7 +244,11 @@ struct Passage {
 fn enter(activator: &Activator, revision: &Arc<Revision>, caller: &Caller) -> (Inside, Option<Arc<Wake>>) {
     let Entered { inside, poke, wakes, wake, burst } = revision.enter();
     if poke {
+        activator.shared.tracked.begins(revision);
         report::poke(activator, revision);
+    }
+    if (poke || wakes) && wake.is_some() {
+        activator.shared.waits.notify_one();
     }
     if wakes {
         activator.shared.metrics.waking();

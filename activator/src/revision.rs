@@ -17,14 +17,14 @@ use plumbing::conn::Caller;
 use plumbing::limiter::{Limiter, Permit};
 use plumbing::refuse::Refusal;
 use plumbing::replay::PrefixBudget;
-use policy::admit::{Bounds, Refused};
+use policy::admit::{Admission, Bounds, Refused};
 use policy::pick::Rule;
 use policy::revision::{RevisionId, RevisionSpec};
 use policy::timeline::{Meter, MeterReport};
 use policy::wake::{self, WakeHistory};
 use policy::world::{Path, PodPhase, RevisionView};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(crate) struct Revision {
@@ -44,6 +44,10 @@ pub(crate) struct Revision {
     reported: AtomicU64,
     troubled: Troubled,
     wakes: Mutex<Wakes>,
+    /// It stands among those that are tracked; under their lock.
+    listed: AtomicBool,
+    /// The platform knows it no longer.
+    gone: AtomicBool,
 }
 
 #[derive(Default)]
@@ -105,6 +109,8 @@ impl Revision {
             burst: Burst::default(),
             troubled: Troubled::default(),
             wakes: Mutex::default(),
+            listed: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
         }
     }
 
@@ -159,6 +165,7 @@ impl Revision {
 
     /// The revision is gone: nobody waits for it any more.
     pub(crate) fn retire(&self) {
+        self.gone.store(true, Ordering::Relaxed);
         self.stop_asking();
         self.pods.retire();
         self.limiter.update(|admission, woken| admission.refuse_all(Refused::RevisionRemoved, woken));
@@ -301,9 +308,34 @@ impl Revision {
         report
     }
 
+    /// There is something to report of it at the next tick, or may be.
+    pub(crate) fn is_reported(&self) -> bool {
+        !self.gone.load(Ordering::Relaxed) && self.meter.lock().is_tracked()
+    }
+
+    /// Notes that it stands among the tracked ones; false if it did before.
+    pub(crate) fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Ends [`Revision::list`].
+    pub(crate) fn unlist(&self) -> bool {
+        self.listed.swap(false, Ordering::Relaxed)
+    }
+
     /// The average concurrency that was reported last.
     pub(crate) fn reported(&self) -> f64 {
         f64::from_bits(self.reported.load(Ordering::Relaxed))
+    }
+
+    /// Requests that are at pods.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.limiter.read(Admission::running)
+    }
+
+    /// Somebody waits for a slot.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.limiter.read(Admission::waiting) > 0
     }
 
     pub(crate) fn load(&self) -> RevisionLoad {
