@@ -1,6 +1,7 @@
 //! The request path of the activator, one function, outermost step first.
 
 use crate::offer::{self, Handback};
+use crate::parked::Parked;
 use crate::pods::Pod;
 use crate::probes::Probe;
 use crate::revision::{Entered, Inside, Revision};
@@ -18,7 +19,7 @@ use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Break, Hold, Interim, OnUpgrade, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
-use plumbing::limiter::{Back, Permit};
+use plumbing::limiter::{Asked, Back, Permit, Waiting};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
@@ -61,33 +62,31 @@ async fn pass(
     mut arrival: Box<Arrival>,
     watch: &mut Watch,
 ) -> Response<Body> {
-    if let Some(probe) = &arrival.probe {
-        return probe.answer(&activator.shared.health);
-    }
-    if caller.fds_scarce {
-        return refuse_unseen(activator, Refusal::new(Reason::FdLimit).closing());
-    }
-    let revision = match route::find(activator, &arrival.head, arrival.named.as_ref()) {
+    let revision = match aimed_at(activator, caller, arrival.aim.take()) {
         Ok(revision) => revision,
-        Err(refusal) => return refuse_unseen(activator, *refusal),
+        Err(answer) => return *answer,
     };
     watch.is_for(|| revision.identity(), &revision.series);
     if let Err(refusal) = activator.shared.callers.may_wake(&revision, caller.ip()) {
         return refuse(activator, &revision, refusal);
     }
     let came = Instant::now();
-    let body = arrival.body.clone();
-    body.iter().for_each(|body| body.charge_to(&revision.budget));
+    arrival.body.iter().for_each(|body| body.charge_to(&revision.budget));
     let until = wait_limit(activator, &revision, caller, came);
-    let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
-    // In a cluster the path is the ingress's: what comes here, is held and counted here.
-    let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
-    let mut passage = match direct {
-        Some(permit) => Passage { permit, inside: None, cold: None },
-        None => {
-            let (inside, wake) = enter(activator, &revision, caller);
-            watch.queued();
-            match waiter.slot().await.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
+    let waiter = Waiter { activator, revision: &revision, caller, until };
+    let mut passage = match begin(waiter, watch) {
+        Begun::Direct(permit) => Passage { permit, inside: None, cold: None },
+        Begun::Queued { inside, wake, asked } => {
+            let granted = match asked {
+                Asked::Go(permit) => Ok(permit),
+                Asked::Refuse(why) => Err(waiter.refusal(why)),
+                Asked::Wait(place) => {
+                    let waited;
+                    (waited, arrival) = wait(waiter, place, arrival).await;
+                    waited
+                }
+            };
+            match granted.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
                 Ok(permit) => {
                     let cold = wake.map(|wake| Cold::granted(wake, came));
                     Passage { permit, inside: Some(inside), cold }
@@ -133,11 +132,49 @@ async fn pass(
             suspect::doubt(&revision, key, sign, &caller.worker);
         }
         watch.queued();
-        passage = match waiter.wait(place).await.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
+        let waited;
+        (waited, arrival) = wait(waiter, place, arrival).await;
+        passage = match waited.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
             Ok(permit) => Passage { permit, inside: Some(inside), cold: passage.cold },
             Err(refusal) => return refuse(activator, &revision, refusal),
         };
     }
+}
+
+/// How a request begins.
+enum Begun {
+    /// The sidecar alone counts it.
+    Direct(Permit),
+    Queued {
+        inside: Inside,
+        wake: Option<Arc<Wake>>,
+        asked: Asked,
+    },
+}
+
+fn begin(waiter: Waiter<'_>, watch: &mut Watch) -> Begun {
+    let Waiter { activator, revision, caller, .. } = waiter;
+    // In a cluster the path is the ingress's: what comes here, is held and counted here.
+    let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
+    match direct {
+        Some(permit) => Begun::Direct(permit),
+        None => {
+            let (inside, wake) = enter(activator, revision, caller);
+            watch.queued();
+            Begun::Queued { inside, wake, asked: revision.limiter.ask() }
+        }
+    }
+}
+
+/// Waits for a slot; the request is parked meanwhile.
+async fn wait(waiter: Waiter<'_>, place: Waiting, arrival: Box<Arrival>) -> (Result<Permit, Refusal>, Box<Arrival>) {
+    let waiting = match waiter.wait(place, arrival.body.as_ref()) {
+        Ok(waiting) => waiting,
+        Err(refusal) => return (Err(refusal), arrival),
+    };
+    let parked = Parked::new(arrival);
+    let waited = waiting.await;
+    (waited, parked.resume())
 }
 
 /// When a request has waited long enough, and by which limit: the one for
@@ -162,24 +199,45 @@ async fn is_gone(revision: &Revision, key: PodKey, caller: &Caller) -> bool {
 }
 
 /// A request as it came in.
-struct Arrival {
+pub(crate) struct Arrival {
+    /// `None` once it was followed.
+    pub(crate) aim: Option<Aim>,
+    /// Its method does no harm when it is done twice.
+    pub(crate) idempotent: bool,
+    pub(crate) parts: request::Parts,
+    /// `None` without content.
+    pub(crate) body: Option<Kept>,
+    pub(crate) interim: Option<Interim>,
+    /// Set when the client asks for another protocol.
+    pub(crate) switch: Option<OnUpgrade>,
+}
+
+/// What a request is for.
+pub(crate) struct Aim {
     head: Head,
     /// Set when it is one: nothing else counts then.
     probe: Option<Probe>,
     /// The revision that it names, in a cluster.
     named: Option<RevisionId>,
-    parts: request::Parts,
-    /// `None` without content.
-    body: Option<Kept>,
-    interim: Option<Interim>,
-    /// Set when the client asks for another protocol.
-    switch: Option<OnUpgrade>,
+}
+
+/// The revision that a request is for, or the answer to one that is for none.
+fn aimed_at(activator: &Activator, caller: &Caller, aim: Option<Aim>) -> Result<Arc<Revision>, Box<Response<Body>>> {
+    let refused = |refusal| Err(Box::new(refuse_unseen(activator, refusal)));
+    let Some(Aim { head, probe, named }) = aim else { return refused(Refusal::new(Reason::NoRoute)) };
+    if let Some(probe) = probe {
+        return Err(Box::new(probe.answer(&activator.shared.health)));
+    }
+    if caller.fds_scarce {
+        return refused(Refusal::new(Reason::FdLimit).closing());
+    }
+    route::find(activator, &head, named.as_ref()).or_else(|refusal| refused(*refusal))
 }
 
 impl Arrival {
     /// Sending it twice does no harm, and it has no body.
     fn repeatable(&self) -> bool {
-        self.head.idempotent && self.body.is_none() && self.switch.is_none()
+        self.idempotent && self.body.is_none() && self.switch.is_none()
     }
 
     fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> (Arrival, Watch) {
@@ -207,7 +265,8 @@ impl Arrival {
             watch.marked(MARKS.iter().filter_map(mark));
         }
         let body = (!incoming.is_end_stream()).then(|| Kept::new(incoming, &activator.shared.budget));
-        (Arrival { head, probe, named, parts, body, interim, switch }, watch)
+        let (idempotent, aim) = (head.idempotent, Some(Aim { head, probe, named }));
+        (Arrival { aim, idempotent, parts, body, interim, switch }, watch)
     }
 }
 

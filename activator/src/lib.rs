@@ -20,6 +20,7 @@ mod health;
 pub mod link;
 mod metrics;
 mod offer;
+mod parked;
 mod passthrough;
 mod pods;
 mod prober;

@@ -59,6 +59,8 @@ struct Wakes {
 
 struct State {
     spec: Arc<RevisionSpec>,
+    /// Of `spec`.
+    identity: Arc<Identity>,
     path: Path,
     without_room: bool,
     /// Pods that start or are ready.
@@ -95,7 +97,8 @@ impl Revision {
         let rule = Rule::for_limit(view.spec.container_concurrency);
         let told = retirement.clone();
         let limiter = Limiter::new(bounds, rule, Some(Box::new(move |pod| told.end(number, pod))));
-        let state = State { spec: view.spec.clone(), path: view.path, without_room: false, made: 0, some_ready: false };
+        let (spec, identity) = (view.spec.clone(), identity(&id, &view.spec));
+        let state = State { spec, identity, path: view.path, without_room: false, made: 0, some_ready: false };
         Revision {
             id,
             pods: Pods::new(limiter.clone(), number, retirement.clone()),
@@ -118,7 +121,10 @@ impl Revision {
     pub(crate) fn apply(&self, view: &Arc<RevisionView>, metrics: &Metrics) {
         {
             let mut state = self.state.write();
-            state.spec = view.spec.clone();
+            if !Arc::ptr_eq(&state.spec, &view.spec) {
+                state.spec = view.spec.clone();
+                state.identity = identity(&self.id, &view.spec);
+            }
             state.path = view.path;
             state.without_room = view.without_room > 0;
             let made = view.pods.iter().filter(|pod| pod.phase != PodPhase::Terminating).count();
@@ -228,15 +234,8 @@ impl Revision {
     }
 
     /// Its names, as telemetry has them.
-    pub(crate) fn identity(&self) -> Identity {
-        let spec = self.spec();
-        Identity {
-            namespace: self.id.namespace.clone(),
-            service: spec.service.clone(),
-            configuration: spec.configuration.clone(),
-            revision: self.id.name.clone(),
-            ..Identity::default()
-        }
+    pub(crate) fn identity(&self) -> Arc<Identity> {
+        self.state.read().identity.clone()
     }
 
     pub(crate) fn spec(&self) -> Arc<RevisionSpec> {
@@ -347,6 +346,16 @@ impl Revision {
             pods: admission.pod_count(),
         })
     }
+}
+
+fn identity(id: &RevisionId, spec: &RevisionSpec) -> Arc<Identity> {
+    Arc::new(Identity {
+        namespace: id.namespace.clone(),
+        service: spec.service.clone(),
+        configuration: spec.configuration.clone(),
+        revision: id.name.clone(),
+        ..Identity::default()
+    })
 }
 
 /// A request that is counted.

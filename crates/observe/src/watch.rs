@@ -42,8 +42,9 @@ struct Live {
     labels: Option<Labels>,
     /// Bytes of the request's body that were read.
     read: Option<Arc<AtomicU64>>,
-    trace: Option<RequestTrace>,
-    logged: Option<Captured>,
+    /// In boxes as well: few are traced or logged.
+    trace: Option<Box<RequestTrace>>,
+    logged: Option<Box<Captured>>,
     /// At an activator.
     aim: Aim,
 }
@@ -52,7 +53,7 @@ struct Live {
 #[derive(Default)]
 struct Aim {
     /// Its revision, once that is known, and the pod that has it.
-    who: Option<Identity>,
+    who: Option<Arc<Identity>>,
     /// What is counted of that revision.
     book: Option<Arc<Book>>,
     /// The host that was asked for.
@@ -102,6 +103,7 @@ impl Watch {
     ) -> Watch {
         let named_later = labels.is_some() && inner.component == Component::Activator;
         let aim = Aim { host: named_later.then(|| facts.host().into()), ..Aim::default() };
+        let (trace, logged) = (trace.map(Box::new), logged.map(Box::new));
         let live =
             Live { inner, began: clock::now(), called: None, answered: None, labels, read: None, trace, logged, aim };
         Watch { live: Some(Box::new(live)) }
@@ -125,7 +127,7 @@ impl Watch {
     }
 
     fn trace(&mut self) -> Option<&mut RequestTrace> {
-        self.live.as_mut()?.trace.as_mut()
+        self.live.as_mut()?.trace.as_deref_mut()
     }
 
     /// It is counted and passes on towards the app.
@@ -150,7 +152,7 @@ impl Watch {
     }
 
     /// It is for this revision, one of many.
-    pub fn is_for(&mut self, who: impl FnOnce() -> Identity, series: &Series) {
+    pub fn is_for(&mut self, who: impl FnOnce() -> Arc<Identity>, series: &Series) {
         let Some(live) = &mut self.live else { return };
         live.aim.who = Some(who());
         if let Some(metrics) = &live.inner.metrics {
@@ -188,6 +190,7 @@ impl Watch {
         }
         // The reference leaves both empty.
         if let (Some(who), true, false) = (&mut live.aim.who, live.logged.is_some(), strict) {
+            let who = Arc::make_mut(who);
             who.pod = name.clone();
             who.pod_ip = address.ip().to_canonical().to_string().into();
         }
@@ -212,7 +215,7 @@ impl Watch {
 
     /// True when spans are kept of it.
     pub fn is_recorded(&self) -> bool {
-        self.live.as_ref().and_then(|live| live.trace.as_ref()).is_some_and(RequestTrace::is_recorded)
+        self.live.as_ref().and_then(|live| live.trace.as_deref()).is_some_and(RequestTrace::is_recorded)
     }
 
     /// It waited for something that went on in stages, each of which begins
@@ -300,7 +303,7 @@ impl Live {
             let labels = self.aim.host.as_ref().map_or(labels, |host| book.name_host(labels, host));
             book.served(labels, shown.server, now.since(self.began), self.bytes_read(), outcome.response_bytes);
         }
-        let who = self.aim.who.as_ref();
+        let who = self.aim.who.as_deref();
         if let (Some(trace), Some(tracer)) = (self.trace, &self.inner.tracer) {
             let ended = Ended { status: shown.server, response_bytes: outcome.response_bytes, revision: who };
             trace.finish(&ended, &tracer.queue);

@@ -20,6 +20,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -87,6 +88,8 @@ where
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let Port { listener, tls } = port.into();
+    let served = Arc::new(Served { tls, settings, shutdown, handler });
+    let shutdown = &served.shutdown;
     loop {
         if workers.fds().room() == Room::Full {
             tokio::select! {
@@ -100,8 +103,7 @@ where
         };
         match accepted {
             Ok((stream, peer)) => {
-                let arrived = Arrived { stream, peer, tls: tls.clone() };
-                hand_over(arrived, &workers, &settings, &shutdown, handler.clone());
+                hand_over(stream, peer, &workers, &served);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -118,94 +120,99 @@ fn is_of_one_connection(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// A connection that was accepted.
-struct Arrived {
-    stream: TcpStream,
-    peer: SocketAddr,
+/// What the connections of a port have in common.
+struct Served<H> {
     tls: Option<Acceptor>,
+    settings: Settings,
+    shutdown: Shutdown,
+    handler: H,
 }
 
-fn hand_over<H, F>(arrived: Arrived, workers: &Workers, settings: &Settings, shutdown: &Shutdown, handler: H)
+fn hand_over<H, F>(stream: TcpStream, peer: SocketAddr, workers: &Workers, served: &Arc<Served<H>>)
 where
     H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let worker = workers.least_busy().clone();
-    let (settings, shutdown) = (settings.clone(), shutdown.clone());
-    let tracked = shutdown.clone();
-    if worker.is_here() {
-        worker.clone().spawn(tracked.track(connection(arrived, worker, settings, shutdown, handler)));
-        return;
-    }
-    // A socket belongs to the thread whose runtime it is registered with.
-    let Arrived { stream, peer, tls } = arrived;
-    let Ok(stream) = stream.into_std() else { return };
-    worker.clone().spawn(tracked.track(async move {
-        if let Ok(stream) = TcpStream::from_std(stream) {
-            connection(Arrived { stream, peer, tls }, worker, settings, shutdown, handler).await;
-        }
-    }));
-}
-
-async fn connection<H, F>(arrived: Arrived, worker: Worker, settings: Settings, shutdown: Shutdown, handler: H)
-where
-    H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
-    let Arrived { stream, peer, tls } = arrived;
-    let _fd = worker.fds().take(1);
-    let _count = worker.count_connection();
+    let worker = workers.least_busy();
+    let Ok(stream) = worker.adopt(stream) else { return };
     let _ = stream.set_nodelay(true);
-    let activity = Activity::default();
     let fds_scarce = worker.fds().room() != Room::Free;
-    let local = stream.local_addr().ok();
-    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls: tls.is_some(), local });
-    let answer = |request: Request<Incoming>| Answering {
-        answer: Box::pin(handler(caller.clone(), request)),
-        busy: Some(activity.begin()),
-    };
-    let served = async {
-        let socket = match &tls {
-            None => Socket::Plain(stream),
-            Some(acceptor) => match Box::pin(acceptor.accept(stream, worker.wheel())).await {
-                Ok(stream) => Socket::Tls(Box::new(stream)),
-                Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
-            },
+    let (local, tls) = (stream.local_addr().ok(), served.tls.is_some());
+    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls, local });
+    worker.spawn(served.shutdown.track(connection(stream, caller, served.clone())));
+}
+
+/// Serves one connection. Not an `async` function: that has room for what it
+/// is given twice, and there are many connections.
+fn connection<H, F>(stream: TcpStream, caller: Arc<Caller>, port: Arc<Served<H>>) -> impl Future<Output = ()> + Send
+where
+    H: Fn(Arc<Caller>, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let fd = caller.worker.fds().take(1);
+    async move {
+        let _fd = fd;
+        let (worker, peer) = (&caller.worker, caller.peer);
+        let _count = worker.count_connection();
+        let Served { tls, settings, shutdown, handler } = &*port;
+        let activity = Activity::default();
+        let answer = |request: Request<Incoming>| Answering {
+            answer: Box::pin(handler(caller.clone(), request)),
+            busy: Some(activity.begin()),
         };
-        let conditions = Conditions {
-            settings: h1::Settings {
-                head_timeout: settings.head_timeout,
-                head_bytes_max: settings.head_bytes_max,
-                reuse_after_early_answer: settings.reuse_after_early_answer,
-            },
-            wheel: worker.wheel().clone(),
-            gone: |doubt| caller.guess(doubt),
+        // Looked for below, each time before what is served is polled.
+        let drained = AtomicBool::new(false);
+        let drain = std::future::poll_fn(|_| match drained.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        let served = async {
+            let socket = match tls {
+                None => Socket::Plain(stream),
+                Some(acceptor) => match Box::pin(acceptor.accept(stream, worker.wheel())).await {
+                    Ok(stream) => Socket::Tls(Box::new(stream)),
+                    Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                },
+            };
+            let conditions = Conditions {
+                settings: h1::Settings {
+                    head_timeout: settings.head_timeout,
+                    head_bytes_max: settings.head_bytes_max,
+                    reuse_after_early_answer: settings.reuse_after_early_answer,
+                },
+                wheel: worker.wheel().clone(),
+                gone: |doubt| caller.guess(doubt),
+            };
+            let http1 = |request: Request<h1::Incoming>| answer(request.map(Incoming::Http1));
+            if let End::Http2(socket) = h1::serve(socket, conditions, drain, http1).await {
+                Box::pin(serve_http2(socket, settings, shutdown, peer, answer)).await;
+            }
         };
-        let http1 = |request: Request<h1::Incoming>| answer(request.map(Incoming::Http1));
-        if let End::Http2(socket) = h1::serve(socket, conditions, shutdown.draining(), http1).await {
-            Box::pin(serve_http2(socket, &settings, &shutdown, peer, answer)).await;
-        }
-    };
-    let mut served = pin!(served);
-    let mut draining = pin!(shutdown.draining());
-    let mut stopping = pin!(shutdown.stopping());
-    let mut closing: Option<LastCall> = None;
-    std::future::poll_fn(|cx| {
-        if stopping.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        if closing.is_none() && draining.as_mut().poll(cx).is_ready() {
-            closing = Some(LastCall::new(&worker));
-        }
-        if served.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        match &mut closing {
-            Some(last_call) => last_call.poll_over(&activity, cx),
-            None => Poll::Pending,
-        }
-    })
-    .await;
+        let mut served = pin!(served);
+        // The second stage never comes before the first.
+        let mut stages = pin!(async {
+            shutdown.draining().await;
+            drained.store(true, Ordering::Relaxed);
+            shutdown.stopping().await;
+        });
+        let mut closing: Option<LastCall> = None;
+        std::future::poll_fn(|cx| {
+            if stages.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if closing.is_none() && drained.load(Ordering::Relaxed) {
+                closing = Some(LastCall::new(worker));
+            }
+            if served.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            match &mut closing {
+                Some(last_call) => last_call.poll_over(&activity, cx),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
 }
 
 /// A handler at work. In a box: what serves a request is moved about, and a

@@ -30,28 +30,48 @@ pub(super) enum After {
     Upgraded,
 }
 
-/// Serves one request.
-pub(super) async fn exchange<H, F, B, G, D>(
-    link: &Arc<Link>,
-    conditions: &Conditions<G>,
-    drain: &mut Drain<'_, D>,
-    head: Head,
+/// A request that its handler has done with.
+pub(super) struct Done<'a, B, G> {
+    asked: Asked,
+    presence: Presence<'a, G>,
+    handled: Handled<B>,
+}
+
+/// Has one request handled. Handlers may take their time: this is small.
+pub(super) async fn handled<'a, H, F, B, G>(
+    link: &'a Arc<Link>,
+    conditions: &'a Conditions<G>,
+    head: Box<Head>,
     handler: &H,
-) -> After
+) -> Done<'a, B, G>
 where
     H: Fn(Request<Incoming>) -> F,
     F: Future<Output = Response<B>>,
+    G: Fn(Doubt) -> Guess,
+{
+    let mut presence = Presence::new(link, &conditions.wheel, &conditions.gone);
+    let asked = Asked::of(&head.method, head.version, head.upgrade, head.keep_alive);
+    let handled = {
+        let mut handling = pin!(handler(request(link, head, asked.may_upgrade)));
+        poll_fn(|cx| poll_handler(handling.as_mut(), link, &mut presence, cx)).await
+    };
+    Done { asked, presence, handled }
+}
+
+/// Answers it.
+pub(super) async fn answered<B, G, D>(
+    link: &Arc<Link>,
+    conditions: &Conditions<G>,
+    drain: &mut Drain<'_, D>,
+    done: Done<'_, B, G>,
+) -> After
+where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Display,
     G: Fn(Doubt) -> Guess,
     D: Future<Output = ()>,
 {
-    let mut presence = Presence::new(link, &conditions.wheel, &conditions.gone);
-    let mut asked = Asked::of(&head.method, head.version, head.upgrade, head.keep_alive);
-    let handled = {
-        let mut handling = pin!(handler(request(link, head, asked.may_upgrade)));
-        poll_fn(|cx| poll_handler(handling.as_mut(), link, &mut presence, cx)).await
-    };
+    let Done { mut asked, mut presence, handled } = done;
     let response = match handled {
         Handled::Answer(response) => response,
         Handled::Malformed(what) => return closing::refuse(link, &conditions.wheel, what).await,
@@ -78,8 +98,10 @@ where
     }
 }
 
-fn request(link: &Arc<Link>, head: Head, upgrade: bool) -> Request<Incoming> {
+fn request(link: &Arc<Link>, head: Box<Head>, upgrade: bool) -> Request<Incoming> {
     let turn = link.begin(&head);
+    // Its box is let go of here.
+    let head = *head;
     let body = Incoming::new(link.clone(), turn, head.decoder.hint(), upgrade);
     let mut request = Request::new(body);
     *request.method_mut() = head.method;
