@@ -74,107 +74,119 @@ async fn pass(
     arrival.body.iter().for_each(|body| body.charge_to(&revision.budget));
     let until = wait_limit(activator, &revision, caller, came);
     let waiter = Waiter { activator, revision: &revision, caller, until };
-    let mut passage = match begin(waiter, watch) {
-        Begun::Direct(permit) => Passage { permit, inside: None, cold: None },
-        Begun::Queued { inside, wake, asked } => {
-            let granted = match asked {
-                Asked::Go(permit) => Ok(permit),
-                Asked::Refuse(why) => Err(waiter.refusal(why)),
-                Asked::Wait(place) => {
-                    let waited;
-                    (waited, arrival) = wait(waiter, place, arrival).await;
+    let Begun { mut inside, mut wake, mut asked } = begin(waiter, watch);
+    let (mut cold, mut sent_again) = (None, false);
+    // All that is not needed while it waits is in boxes, or is made later.
+    loop {
+        let granted = match asked {
+            Asked::Go(permit) => Ok(permit),
+            Asked::Refuse(why) => Err(waiter.refusal(why)),
+            Asked::Wait(place) => match waiter.wait(place, arrival.body.as_ref()) {
+                Ok(wait) => {
+                    let parked = Parked::new(arrival);
+                    let waited = wait.await;
+                    arrival = parked.resume();
                     waited
                 }
-            };
-            match granted.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
-                Ok(permit) => {
-                    let cold = wake.map(|wake| Cold::granted(wake, came));
-                    Passage { permit, inside: Some(inside), cold }
-                }
-                Err(refusal) => return refuse(activator, &revision, refusal),
-            }
-        }
-    };
-    let mut sent_again = false;
-    loop {
-        let began = if activator.shared.config.charges_wait() { came } else { Instant::now() };
-        // In a box, so that it takes no room in those that wait.
-        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, began, watch)).await;
-        watch.tried(sent.told());
-        let key = passage.permit.pod();
-        let (why, sign) = match sent {
-            Sent::Answered(answer) => {
-                return carry(activator, *answer, arrival.switch.take(), passage, &revision, caller, watch);
-            }
-            Sent::Failed(refusal) => return refuse(activator, &revision, refusal),
-            Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
-            Sent::Lost { loss, sign } => {
-                // Whatever it was, only what does no harm when it is done twice is
-                // done again, and only if the pod has really gone. (In a box: see above.)
-                let again = !sent_again && arrival.repeatable() && sign == Sign::Reset;
-                if !again || !Box::pin(is_gone(&revision, key, caller)).await {
-                    suspect::doubt(&revision, key, sign, &caller.worker);
-                    return match loss {
-                        Loss::Told(answer) => {
-                            carry(activator, *answer, arrival.switch.take(), passage, &revision, caller, watch)
-                        }
-                        Loss::Ours(refusal) => refuse(activator, &revision, refusal),
-                    };
-                }
-                sent_again = true;
-                (Back::Doubted, Some(sign))
-            }
+                Err(refusal) => Err(refusal),
+            },
         };
-        // It waits in our queue from here on, whichever way it came.
-        let inside = passage.inside.unwrap_or_else(|| enter(activator, &revision, caller).0);
-        let place = passage.permit.hand_back(why);
-        if let Some(sign) = sign {
-            suspect::doubt(&revision, key, sign, &caller.worker);
-        }
-        watch.queued();
-        let waited;
-        (waited, arrival) = wait(waiter, place, arrival).await;
-        passage = match waited.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
-            Ok(permit) => Passage { permit, inside: Some(inside), cold: passage.cold },
+        let permit = match granted.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
+            Ok(permit) => permit,
             Err(refusal) => return refuse(activator, &revision, refusal),
         };
+        if let Some(wake) = wake.take() {
+            cold = Some(Box::new(Cold::granted(wake, came)));
+        }
+        let passage = Passage { permit, inside, cold };
+        match Box::pin(travel(waiter, came, &mut arrival, passage, &mut sent_again, watch)).await {
+            Travelled::Arrived(answer) => return answer,
+            Travelled::Back(back) => {
+                inside = Some(back.inside);
+                (cold, asked) = (back.cold, Asked::Wait(back.place));
+            }
+        }
     }
 }
 
+/// How one try went.
+enum Travelled {
+    Arrived(Response<Body>),
+    Back(Return),
+}
+
+/// A request that came back unharmed, and waits again at its old place.
+struct Return {
+    place: Waiting,
+    inside: Inside,
+    cold: Option<Box<Cold>>,
+}
+
+/// One try at the pod that the slot belongs to, up to the answer's head.
+async fn travel(
+    Waiter { activator, revision, caller, .. }: Waiter<'_>,
+    came: Instant,
+    arrival: &mut Arrival,
+    passage: Passage,
+    sent_again: &mut bool,
+    watch: &mut Watch,
+) -> Travelled {
+    let began = if activator.shared.config.charges_wait() { came } else { Instant::now() };
+    let sent = send(activator, arrival, revision, caller, &passage, began, watch).await;
+    watch.tried(sent.told());
+    let key = passage.permit.pod();
+    let (why, sign) = match sent {
+        Sent::Answered(answer) => {
+            let answer = carry(activator, *answer, arrival.switch.take(), passage, revision, caller, watch);
+            return Travelled::Arrived(answer);
+        }
+        Sent::Failed(refusal) => return Travelled::Arrived(refuse(activator, revision, refusal)),
+        Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
+        Sent::Lost { loss, sign } => {
+            // Whatever it was, only what does no harm when it is done twice is
+            // done again, and only if the pod has really gone. (In a box: it is rare.)
+            let again = !*sent_again && arrival.repeatable() && sign == Sign::Reset;
+            if !again || !Box::pin(is_gone(revision, key, caller)).await {
+                suspect::doubt(revision, key, sign, &caller.worker);
+                return Travelled::Arrived(match loss {
+                    Loss::Told(answer) => {
+                        carry(activator, *answer, arrival.switch.take(), passage, revision, caller, watch)
+                    }
+                    Loss::Ours(refusal) => refuse(activator, revision, refusal),
+                });
+            }
+            *sent_again = true;
+            (Back::Doubted, Some(sign))
+        }
+    };
+    // It waits in our queue from here on, whichever way it came.
+    let inside = passage.inside.unwrap_or_else(|| enter(activator, revision, caller).0);
+    let place = passage.permit.hand_back(why);
+    if let Some(sign) = sign {
+        suspect::doubt(revision, key, sign, &caller.worker);
+    }
+    watch.queued();
+    Travelled::Back(Return { place, inside, cold: passage.cold })
+}
+
 /// How a request begins.
-enum Begun {
-    /// The sidecar alone counts it.
-    Direct(Permit),
-    Queued {
-        inside: Inside,
-        wake: Option<Arc<Wake>>,
-        asked: Asked,
-    },
+struct Begun {
+    /// `None`: the sidecar alone counts it.
+    inside: Option<Inside>,
+    wake: Option<Arc<Wake>>,
+    asked: Asked,
 }
 
 fn begin(waiter: Waiter<'_>, watch: &mut Watch) -> Begun {
     let Waiter { activator, revision, caller, .. } = waiter;
     // In a cluster the path is the ingress's: what comes here, is held and counted here.
     let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
-    match direct {
-        Some(permit) => Begun::Direct(permit),
-        None => {
-            let (inside, wake) = enter(activator, revision, caller);
-            watch.queued();
-            Begun::Queued { inside, wake, asked: revision.limiter.ask() }
-        }
+    if let Some(permit) = direct {
+        return Begun { inside: None, wake: None, asked: Asked::Go(permit) };
     }
-}
-
-/// Waits for a slot; the request is parked meanwhile.
-async fn wait(waiter: Waiter<'_>, place: Waiting, arrival: Box<Arrival>) -> (Result<Permit, Refusal>, Box<Arrival>) {
-    let waiting = match waiter.wait(place, arrival.body.as_ref()) {
-        Ok(waiting) => waiting,
-        Err(refusal) => return (Err(refusal), arrival),
-    };
-    let parked = Parked::new(arrival);
-    let waited = waiting.await;
-    (waited, parked.resume())
+    let (inside, wake) = enter(activator, revision, caller);
+    watch.queued();
+    Begun { inside: Some(inside), wake, asked: revision.limiter.ask() }
 }
 
 /// When a request has waited long enough, and by which limit: the one for
@@ -295,7 +307,7 @@ struct Passage {
     /// `None` on the direct path: the sidecar alone counts it.
     inside: Option<Inside>,
     /// Set if it waited for a start.
-    cold: Option<Cold>,
+    cold: Option<Box<Cold>>,
 }
 
 /// Counts the request; tells the autoscaler at once when it is the first, or

@@ -32,11 +32,11 @@ pub(crate) struct Waiter<'a> {
     pub(crate) until: (Instant, Reason),
 }
 
-impl<'a> Waiter<'a> {
+impl Waiter<'_> {
     /// Waits at a place that is taken already; `body` is the request's, if it
     /// has one. What is returned is all that there is of it while it waits, so
     /// that it is written out instead of left to an `async` function.
-    pub(crate) fn wait(self, place: Waiting, body: Option<&Kept>) -> Result<Wait<'a>, Refusal> {
+    pub(crate) fn wait(&self, place: Waiting, body: Option<&Kept>) -> Result<Wait<'_>, Refusal> {
         // One at a time is held although pods cannot be started.
         let attempt = match self.revision.trouble(self.caller) {
             Some(trouble) => Some(self.revision.attempt().ok_or(trouble)?),
@@ -86,7 +86,7 @@ pub(crate) struct Wait<'a> {
     too_late: Sleep,
     /// `None` once no more of it is to be read.
     body: Option<Kept>,
-    waiter: Waiter<'a>,
+    waiter: &'a Waiter<'a>,
     _held: Held<'a>,
     _attempt: Option<Attempt<'a>>,
 }
