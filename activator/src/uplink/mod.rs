@@ -37,7 +37,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause: a poke may wait for it,
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// or, while there is no news that nobody has been told, this.
-const PAUSE_QUIET_MAX: Duration = Duration::from_secs(5);
+const PAUSE_QUIET_MAX: Duration = Duration::from_secs(10);
 /// How long the last batch may take at the end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 

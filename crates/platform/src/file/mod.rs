@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The same where it tells of them: of the folder, not of those above it.
-const LOOK_SELDOM: Duration = Duration::from_secs(5);
+const LOOK_SELDOM: Duration = Duration::from_secs(10);
 
 /// How long a file without its last line may stay as it is before that is
 /// taken for a fault: it may be in the middle of being written.
