@@ -1,6 +1,7 @@
 //! The request path of the activator, one function, outermost step first.
 
 use crate::offer::{self, Handback};
+use crate::parked::Parked;
 use crate::pods::Pod;
 use crate::probes::Probe;
 use crate::revision::{Entered, Inside, Revision};
@@ -18,7 +19,7 @@ use plumbing::forward::{Received, SendError, Trip};
 use plumbing::h1::{Break, Hold, Interim, OnUpgrade, Withheld};
 use plumbing::head::Head;
 use plumbing::incoming::Incoming;
-use plumbing::limiter::{Back, Permit};
+use plumbing::limiter::{Asked, Back, Permit, Waiting};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::Kept;
@@ -61,83 +62,131 @@ async fn pass(
     mut arrival: Box<Arrival>,
     watch: &mut Watch,
 ) -> Response<Body> {
-    if let Some(probe) = &arrival.probe {
-        return probe.answer(&activator.shared.health);
-    }
-    if caller.fds_scarce {
-        return refuse_unseen(activator, Refusal::new(Reason::FdLimit).closing());
-    }
-    let revision = match route::find(activator, &arrival.head, arrival.named.as_ref()) {
+    let revision = match aimed_at(activator, caller, arrival.aim.take()) {
         Ok(revision) => revision,
-        Err(refusal) => return refuse_unseen(activator, *refusal),
+        Err(answer) => return *answer,
     };
     watch.is_for(|| revision.identity(), &revision.series);
     if let Err(refusal) = activator.shared.callers.may_wake(&revision, caller.ip()) {
         return refuse(activator, &revision, refusal);
     }
     let came = Instant::now();
-    let body = arrival.body.clone();
-    body.iter().for_each(|body| body.charge_to(&revision.budget));
+    arrival.body.iter().for_each(|body| body.charge_to(&revision.budget));
     let until = wait_limit(activator, &revision, caller, came);
-    let waiter = Waiter { activator, revision: &revision, caller, body: body.as_ref(), until };
-    // In a cluster the path is the ingress's: what comes here, is held and counted here.
-    let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
-    let mut passage = match direct {
-        Some(permit) => Passage { permit, inside: None, cold: None },
-        None => {
-            let (inside, wake) = enter(activator, &revision, caller);
-            watch.queued();
-            match waiter.slot().await.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
-                Ok(permit) => {
-                    let cold = wake.map(|wake| Cold::granted(wake, came));
-                    Passage { permit, inside: Some(inside), cold }
-                }
-                Err(refusal) => return refuse(activator, &revision, refusal),
-            }
-        }
-    };
-    let mut sent_again = false;
+    let waiter = Waiter { activator, revision: &revision, caller, until };
+    let Begun { mut inside, mut wake, mut asked } = begin(waiter, watch);
+    let (mut cold, mut sent_again) = (None, false);
+    // All that is not needed while it waits is in boxes, or is made later.
     loop {
-        let began = if activator.shared.config.charges_wait() { came } else { Instant::now() };
-        // In a box, so that it takes no room in those that wait.
-        let sent = Box::pin(send(activator, &arrival, &revision, caller, &passage, began, watch)).await;
-        watch.tried(sent.told());
-        let key = passage.permit.pod();
-        let (why, sign) = match sent {
-            Sent::Answered(answer) => {
-                return carry(activator, *answer, arrival.switch.take(), passage, &revision, caller, watch);
-            }
-            Sent::Failed(refusal) => return refuse(activator, &revision, refusal),
-            Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
-            Sent::Lost { loss, sign } => {
-                // Whatever it was, only what does no harm when it is done twice is
-                // done again, and only if the pod has really gone. (In a box: see above.)
-                let again = !sent_again && arrival.repeatable() && sign == Sign::Reset;
-                if !again || !Box::pin(is_gone(&revision, key, caller)).await {
-                    suspect::doubt(&revision, key, sign, &caller.worker);
-                    return match loss {
-                        Loss::Told(answer) => {
-                            carry(activator, *answer, arrival.switch.take(), passage, &revision, caller, watch)
-                        }
-                        Loss::Ours(refusal) => refuse(activator, &revision, refusal),
-                    };
+        let granted = match asked {
+            Asked::Go(permit) => Ok(permit),
+            Asked::Refuse(why) => Err(waiter.refusal(why)),
+            Asked::Wait(place) => match waiter.wait(place, arrival.body.as_ref()) {
+                Ok(wait) => {
+                    let parked = Parked::new(arrival);
+                    let waited = wait.await;
+                    arrival = parked.resume();
+                    waited
                 }
-                sent_again = true;
-                (Back::Doubted, Some(sign))
-            }
+                Err(refusal) => Err(refusal),
+            },
         };
-        // It waits in our queue from here on, whichever way it came.
-        let inside = passage.inside.unwrap_or_else(|| enter(activator, &revision, caller).0);
-        let place = passage.permit.hand_back(why);
-        if let Some(sign) = sign {
-            suspect::doubt(&revision, key, sign, &caller.worker);
-        }
-        watch.queued();
-        passage = match waiter.wait(place).await.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
-            Ok(permit) => Passage { permit, inside: Some(inside), cold: passage.cold },
+        let permit = match granted.inspect_err(|refusal| watch.waited(Some(&refusal.text))) {
+            Ok(permit) => permit,
             Err(refusal) => return refuse(activator, &revision, refusal),
         };
+        if let Some(wake) = wake.take() {
+            cold = Some(Box::new(Cold::granted(wake, came)));
+        }
+        let passage = Passage { permit, inside, cold };
+        match Box::pin(travel(waiter, came, &mut arrival, passage, &mut sent_again, watch)).await {
+            Travelled::Arrived(answer) => return answer,
+            Travelled::Back(back) => {
+                inside = Some(back.inside);
+                (cold, asked) = (back.cold, Asked::Wait(back.place));
+            }
+        }
     }
+}
+
+/// How one try went.
+enum Travelled {
+    Arrived(Response<Body>),
+    Back(Return),
+}
+
+/// A request that came back unharmed, and waits again at its old place.
+struct Return {
+    place: Waiting,
+    inside: Inside,
+    cold: Option<Box<Cold>>,
+}
+
+/// One try at the pod that the slot belongs to, up to the answer's head.
+async fn travel(
+    Waiter { activator, revision, caller, .. }: Waiter<'_>,
+    came: Instant,
+    arrival: &mut Arrival,
+    passage: Passage,
+    sent_again: &mut bool,
+    watch: &mut Watch,
+) -> Travelled {
+    let began = if activator.shared.config.charges_wait() { came } else { Instant::now() };
+    let sent = send(activator, arrival, revision, caller, &passage, began, watch).await;
+    watch.tried(sent.told());
+    let key = passage.permit.pod();
+    let (why, sign) = match sent {
+        Sent::Answered(answer) => {
+            let answer = carry(activator, *answer, arrival.switch.take(), passage, revision, caller, watch);
+            return Travelled::Arrived(answer);
+        }
+        Sent::Failed(refusal) => return Travelled::Arrived(refuse(activator, revision, refusal)),
+        Sent::Back(why) => (why, (why == Back::Doubted).then_some(Sign::Unreachable)),
+        Sent::Lost { loss, sign } => {
+            // Whatever it was, only what does no harm when it is done twice is
+            // done again, and only if the pod has really gone. (In a box: it is rare.)
+            let again = !*sent_again && arrival.repeatable() && sign == Sign::Reset;
+            if !again || !Box::pin(is_gone(revision, key, caller)).await {
+                suspect::doubt(revision, key, sign, &caller.worker);
+                return Travelled::Arrived(match loss {
+                    Loss::Told(answer) => {
+                        carry(activator, *answer, arrival.switch.take(), passage, revision, caller, watch)
+                    }
+                    Loss::Ours(refusal) => refuse(activator, revision, refusal),
+                });
+            }
+            *sent_again = true;
+            (Back::Doubted, Some(sign))
+        }
+    };
+    // It waits in our queue from here on, whichever way it came.
+    let inside = passage.inside.unwrap_or_else(|| enter(activator, revision, caller).0);
+    let place = passage.permit.hand_back(why);
+    if let Some(sign) = sign {
+        suspect::doubt(revision, key, sign, &caller.worker);
+    }
+    watch.queued();
+    Travelled::Back(Return { place, inside, cold: passage.cold })
+}
+
+/// How a request begins.
+struct Begun {
+    /// `None`: the sidecar alone counts it.
+    inside: Option<Inside>,
+    wake: Option<Arc<Wake>>,
+    asked: Asked,
+}
+
+fn begin(waiter: Waiter<'_>, watch: &mut Watch) -> Begun {
+    let Waiter { activator, revision, caller, .. } = waiter;
+    // In a cluster the path is the ingress's: what comes here, is held and counted here.
+    let direct = if activator.shared.config.cluster.is_none() { revision.direct_slot() } else { None };
+    if let Some(permit) = direct {
+        return Begun { inside: None, wake: None, asked: Asked::Go(permit) };
+    }
+    let (inside, wake) = enter(activator, revision, caller);
+    watch.queued();
+    Begun { inside: Some(inside), wake, asked: revision.limiter.ask() }
 }
 
 /// When a request has waited long enough, and by which limit: the one for
@@ -162,24 +211,45 @@ async fn is_gone(revision: &Revision, key: PodKey, caller: &Caller) -> bool {
 }
 
 /// A request as it came in.
-struct Arrival {
+pub(crate) struct Arrival {
+    /// `None` once it was followed.
+    pub(crate) aim: Option<Aim>,
+    /// Its method does no harm when it is done twice.
+    pub(crate) idempotent: bool,
+    pub(crate) parts: request::Parts,
+    /// `None` without content.
+    pub(crate) body: Option<Kept>,
+    pub(crate) interim: Option<Interim>,
+    /// Set when the client asks for another protocol.
+    pub(crate) switch: Option<OnUpgrade>,
+}
+
+/// What a request is for.
+pub(crate) struct Aim {
     head: Head,
     /// Set when it is one: nothing else counts then.
     probe: Option<Probe>,
     /// The revision that it names, in a cluster.
     named: Option<RevisionId>,
-    parts: request::Parts,
-    /// `None` without content.
-    body: Option<Kept>,
-    interim: Option<Interim>,
-    /// Set when the client asks for another protocol.
-    switch: Option<OnUpgrade>,
+}
+
+/// The revision that a request is for, or the answer to one that is for none.
+fn aimed_at(activator: &Activator, caller: &Caller, aim: Option<Aim>) -> Result<Arc<Revision>, Box<Response<Body>>> {
+    let refused = |refusal| Err(Box::new(refuse_unseen(activator, refusal)));
+    let Some(Aim { head, probe, named }) = aim else { return refused(Refusal::new(Reason::NoRoute)) };
+    if let Some(probe) = probe {
+        return Err(Box::new(probe.answer(&activator.shared.health)));
+    }
+    if caller.fds_scarce {
+        return refused(Refusal::new(Reason::FdLimit).closing());
+    }
+    route::find(activator, &head, named.as_ref()).or_else(|refusal| refused(*refusal))
 }
 
 impl Arrival {
     /// Sending it twice does no harm, and it has no body.
     fn repeatable(&self) -> bool {
-        self.head.idempotent && self.body.is_none() && self.switch.is_none()
+        self.idempotent && self.body.is_none() && self.switch.is_none()
     }
 
     fn of(mut request: Request<Incoming>, activator: &Activator, caller: &Caller) -> (Arrival, Watch) {
@@ -207,7 +277,8 @@ impl Arrival {
             watch.marked(MARKS.iter().filter_map(mark));
         }
         let body = (!incoming.is_end_stream()).then(|| Kept::new(incoming, &activator.shared.budget));
-        (Arrival { head, probe, named, parts, body, interim, switch }, watch)
+        let (idempotent, aim) = (head.idempotent, Some(Aim { head, probe, named }));
+        (Arrival { aim, idempotent, parts, body, interim, switch }, watch)
     }
 }
 
@@ -236,7 +307,7 @@ struct Passage {
     /// `None` on the direct path: the sidecar alone counts it.
     inside: Option<Inside>,
     /// Set if it waited for a start.
-    cold: Option<Cold>,
+    cold: Option<Box<Cold>>,
 }
 
 /// Counts the request; tells the autoscaler at once when it is the first, or
@@ -244,7 +315,11 @@ struct Passage {
 fn enter(activator: &Activator, revision: &Arc<Revision>, caller: &Caller) -> (Inside, Option<Arc<Wake>>) {
     let Entered { inside, poke, wakes, wake, burst } = revision.enter();
     if poke {
+        activator.shared.tracked.begins(revision);
         report::poke(activator, revision);
+    }
+    if (poke || wakes) && wake.is_some() {
+        activator.shared.waits.notify_one();
     }
     if wakes {
         activator.shared.metrics.waking();

@@ -20,6 +20,7 @@ mod health;
 pub mod link;
 mod metrics;
 mod offer;
+mod parked;
 mod passthrough;
 mod pods;
 mod prober;
@@ -34,6 +35,7 @@ mod share;
 mod strict;
 mod suspect;
 mod table;
+mod tracked;
 mod trouble;
 pub mod uplink;
 mod wait;
@@ -89,8 +91,9 @@ struct Shared {
     health: health::Health,
     /// Ends upgraded connections: asked politely first, then dropped.
     tunnels: Shutdown,
-    /// A revision has its first request at zero.
-    poked: Notify,
+    /// Somebody waits at zero.
+    waits: Notify,
+    tracked: tracked::Tracked,
 }
 
 /// What an activator does for one revision now.
@@ -118,8 +121,10 @@ impl Activator {
         let (metrics, crowd) = (Arc::new(metrics::Metrics::new()), crowd::Crowd::new());
         let health = health::Health::new(config.compat);
         let callers = callers::Callers::new(config.wakes_per_caller_max);
-        let (held, poked, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
-        let shared = Shared { config, table, stats, budget, held, callers, metrics, crowd, health, tunnels, poked };
+        let (held, waits, tunnels) = (AtomicUsize::new(0), Notify::new(), Shutdown::new());
+        let tracked = tracked::Tracked::default();
+        let shared =
+            Shared { config, table, stats, budget, held, callers, metrics, crowd, health, tunnels, waits, tracked };
         let shared = Arc::new(shared);
         let seen = Arc::downgrade(&shared);
         // The counters are the activator's own: they must not keep it.

@@ -5,7 +5,7 @@
 use crate::{Activator, report};
 use policy::revision::RevisionId;
 use policy::world::{PodPhase, RevisionView, Snapshot};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -28,18 +28,22 @@ pub(crate) async fn run(activator: Activator, world: watch::Receiver<Arc<Snapsho
     let mut unheard: HashMap<RevisionId, Due> = HashMap::new();
     loop {
         if unheard.is_empty() {
-            activator.shared.poked.notified().await;
+            activator.shared.waits.notified().await;
         }
         tokio::time::sleep(PAUSE).await;
         let snapshot = world.borrow().clone();
         let now = Instant::now();
-        let waiting: Vec<RevisionId> = activator
-            .load()
+        // Whoever waits is counted, so that its revision is a tracked one.
+        let waiting: HashSet<RevisionId> = activator
+            .shared
+            .tracked
+            .all()
             .into_iter()
-            .filter(|load| load.held > 0 && snapshot.revisions.get(&load.revision).is_none_or(|view| is_unheard(view)))
-            .map(|load| load.revision)
+            .filter(|revision| revision.is_waited_for())
+            .map(|revision| revision.id.clone())
+            .filter(|id| snapshot.revisions.get(id).is_none_or(|view| is_unheard(view)))
             .collect();
-        unheard.retain(|revision, _| waiting.binary_search(revision).is_ok());
+        unheard.retain(|revision, _| waiting.contains(revision));
         let mut again = Vec::new();
         for revision in waiting {
             let due = unheard.entry(revision.clone()).or_insert(Due { at: now, pause: PAUSE });

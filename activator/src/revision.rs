@@ -17,14 +17,14 @@ use plumbing::conn::Caller;
 use plumbing::limiter::{Limiter, Permit};
 use plumbing::refuse::Refusal;
 use plumbing::replay::PrefixBudget;
-use policy::admit::{Bounds, Refused};
+use policy::admit::{Admission, Bounds, Refused};
 use policy::pick::Rule;
 use policy::revision::{RevisionId, RevisionSpec};
 use policy::timeline::{Meter, MeterReport};
 use policy::wake::{self, WakeHistory};
 use policy::world::{Path, PodPhase, RevisionView};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(crate) struct Revision {
@@ -44,6 +44,10 @@ pub(crate) struct Revision {
     reported: AtomicU64,
     troubled: Troubled,
     wakes: Mutex<Wakes>,
+    /// It stands among those that are tracked; under their lock.
+    listed: AtomicBool,
+    /// The platform knows it no longer.
+    gone: AtomicBool,
 }
 
 #[derive(Default)]
@@ -55,6 +59,8 @@ struct Wakes {
 
 struct State {
     spec: Arc<RevisionSpec>,
+    /// Of `spec`.
+    identity: Arc<Identity>,
     path: Path,
     without_room: bool,
     /// Pods that start or are ready.
@@ -91,7 +97,8 @@ impl Revision {
         let rule = Rule::for_limit(view.spec.container_concurrency);
         let told = retirement.clone();
         let limiter = Limiter::new(bounds, rule, Some(Box::new(move |pod| told.end(number, pod))));
-        let state = State { spec: view.spec.clone(), path: view.path, without_room: false, made: 0, some_ready: false };
+        let (spec, identity) = (view.spec.clone(), identity(&id, &view.spec));
+        let state = State { spec, identity, path: view.path, without_room: false, made: 0, some_ready: false };
         Revision {
             id,
             pods: Pods::new(limiter.clone(), number, retirement.clone()),
@@ -105,6 +112,8 @@ impl Revision {
             burst: Burst::default(),
             troubled: Troubled::default(),
             wakes: Mutex::default(),
+            listed: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
         }
     }
 
@@ -112,7 +121,10 @@ impl Revision {
     pub(crate) fn apply(&self, view: &Arc<RevisionView>, metrics: &Metrics) {
         {
             let mut state = self.state.write();
-            state.spec = view.spec.clone();
+            if !Arc::ptr_eq(&state.spec, &view.spec) {
+                state.spec = view.spec.clone();
+                state.identity = identity(&self.id, &view.spec);
+            }
             state.path = view.path;
             state.without_room = view.without_room > 0;
             let made = view.pods.iter().filter(|pod| pod.phase != PodPhase::Terminating).count();
@@ -159,6 +171,7 @@ impl Revision {
 
     /// The revision is gone: nobody waits for it any more.
     pub(crate) fn retire(&self) {
+        self.gone.store(true, Ordering::Relaxed);
         self.stop_asking();
         self.pods.retire();
         self.limiter.update(|admission, woken| admission.refuse_all(Refused::RevisionRemoved, woken));
@@ -221,15 +234,8 @@ impl Revision {
     }
 
     /// Its names, as telemetry has them.
-    pub(crate) fn identity(&self) -> Identity {
-        let spec = self.spec();
-        Identity {
-            namespace: self.id.namespace.clone(),
-            service: spec.service.clone(),
-            configuration: spec.configuration.clone(),
-            revision: self.id.name.clone(),
-            ..Identity::default()
-        }
+    pub(crate) fn identity(&self) -> Arc<Identity> {
+        self.state.read().identity.clone()
     }
 
     pub(crate) fn spec(&self) -> Arc<RevisionSpec> {
@@ -301,9 +307,34 @@ impl Revision {
         report
     }
 
+    /// There is something to report of it at the next tick, or may be.
+    pub(crate) fn is_reported(&self) -> bool {
+        !self.gone.load(Ordering::Relaxed) && self.meter.lock().is_tracked()
+    }
+
+    /// Notes that it stands among the tracked ones; false if it did before.
+    pub(crate) fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Ends [`Revision::list`].
+    pub(crate) fn unlist(&self) -> bool {
+        self.listed.swap(false, Ordering::Relaxed)
+    }
+
     /// The average concurrency that was reported last.
     pub(crate) fn reported(&self) -> f64 {
         f64::from_bits(self.reported.load(Ordering::Relaxed))
+    }
+
+    /// Requests that are at pods.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.limiter.read(Admission::running)
+    }
+
+    /// Somebody waits for a slot.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.limiter.read(Admission::waiting) > 0
     }
 
     pub(crate) fn load(&self) -> RevisionLoad {
@@ -315,6 +346,16 @@ impl Revision {
             pods: admission.pod_count(),
         })
     }
+}
+
+fn identity(id: &RevisionId, spec: &RevisionSpec) -> Arc<Identity> {
+    Arc::new(Identity {
+        namespace: id.namespace.clone(),
+        service: spec.service.clone(),
+        configuration: spec.configuration.clone(),
+        revision: id.name.clone(),
+        ..Identity::default()
+    })
 }
 
 /// A request that is counted.

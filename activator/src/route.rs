@@ -52,7 +52,7 @@ pub(crate) fn find(
         Compat::Better => table.lookup(head),
         Compat::Strict => None,
     };
-    table.revision(id).or_else(by_route).ok_or_else(|| {
+    table.revision(&id.namespace, &id.name).or_else(by_route).ok_or_else(|| {
         let text = format!("Error getting active endpoint: revision.serving.knative.dev {:?} not found", &*id.name);
         Box::new(Refusal::because(Reason::NoRoute, text))
     })

@@ -20,10 +20,39 @@ pub(crate) struct Table {
     next_number: AtomicU64,
 }
 
+/// By names that the platform has given, so that nobody can make them collide.
+type Names<T> = HashMap<Arc<str>, T, foldhash::fast::RandomState>;
+
 #[derive(Default)]
 struct Contents {
-    revisions: HashMap<RevisionId, Arc<Revision>>,
-    routes: Routes,
+    /// By namespace, and by name there: what a request says of them is looked
+    /// up as it stands there.
+    revisions: Names<Names<Arc<Revision>>>,
+    /// `None`: there is no such revision.
+    hosts: Names<Option<Arc<Revision>>>,
+    fallback: Option<Arc<Revision>>,
+}
+
+impl Contents {
+    fn of(revisions: Vec<Arc<Revision>>, routes: &Routes) -> Contents {
+        let mut contents = Contents::default();
+        for revision in revisions {
+            let namespace = contents.revisions.entry(revision.id.namespace.clone()).or_default();
+            namespace.insert(revision.id.name.clone(), revision);
+        }
+        let of = |id: &RevisionId| contents.revision(&id.namespace, &id.name).cloned();
+        let hosts = routes.hosts.iter().map(|(host, id)| (host.clone(), of(id))).collect();
+        let fallback = routes.fallback.as_ref().and_then(of);
+        Contents { hosts, fallback, ..contents }
+    }
+
+    fn revision(&self, namespace: &str, name: &str) -> Option<&Arc<Revision>> {
+        self.revisions.get(namespace)?.get(name)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Revision>> {
+        self.revisions.values().flat_map(HashMap::values)
+    }
 }
 
 impl Table {
@@ -34,17 +63,16 @@ impl Table {
     /// The revision that a request is for.
     pub(crate) fn lookup(&self, head: &Head) -> Option<Arc<Revision>> {
         let contents = self.current.load();
-        let id = contents.routes.hosts.get(head.host.as_str()).or(contents.routes.fallback.as_ref())?;
-        contents.revisions.get(id).cloned()
+        contents.hosts.get(head.host.as_str()).unwrap_or(&contents.fallback).clone()
     }
 
     /// A revision by its name.
-    pub(crate) fn revision(&self, id: &RevisionId) -> Option<Arc<Revision>> {
-        self.current.load().revisions.get(id).cloned()
+    pub(crate) fn revision(&self, namespace: &str, name: &str) -> Option<Arc<Revision>> {
+        self.current.load().revision(namespace, name).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Revision>> {
-        let mut all: Vec<Arc<Revision>> = self.current.load().revisions.values().cloned().collect();
+        let mut all: Vec<Arc<Revision>> = self.current.load().all().cloned().collect();
         all.sort_by(|a, b| a.id.cmp(&b.id));
         all
     }
@@ -52,9 +80,9 @@ impl Table {
     /// Takes a snapshot in. Only [`follow`] calls it, so there is one writer.
     fn apply(&self, snapshot: &Snapshot, activator: &Activator, workers: &Workers) {
         let before = self.current.load_full();
-        let mut revisions = HashMap::with_capacity(snapshot.revisions.len());
+        let mut live = Vec::with_capacity(snapshot.revisions.len());
         for (id, view) in &snapshot.revisions {
-            let revision = before.revisions.get(id).cloned().unwrap_or_else(|| {
+            let revision = before.revision(&id.namespace, &id.name).cloned().unwrap_or_else(|| {
                 let number = self.next_number.fetch_add(1, Ordering::Relaxed);
                 let waiting_max = activator.shared.config.held_per_revision_max;
                 let budget = activator.shared.budget.part(activator.shared.config.held_bytes_per_revision_max);
@@ -68,19 +96,14 @@ impl Table {
                 }
                 revision
             });
-            revisions.insert(id.clone(), revision);
+            live.push(revision);
         }
-        let live: Vec<(Arc<Revision>, _)> =
-            snapshot.revisions.iter().filter_map(|(id, view)| Some((revisions.get(id)?.clone(), view))).collect();
-        self.current.store(Arc::new(Contents { revisions, routes: snapshot.routes.clone() }));
-        for (revision, view) in live {
+        self.current.store(Arc::new(Contents::of(live.clone(), &snapshot.routes)));
+        for (revision, view) in live.iter().zip(snapshot.revisions.values()) {
             revision.apply(view, &activator.shared.metrics);
         }
-        for (id, revision) in &before.revisions {
-            if !snapshot.revisions.contains_key(id) {
-                revision.retire();
-            }
-        }
+        let gone = before.all().filter(|revision| !snapshot.revisions.contains_key(&revision.id));
+        gone.for_each(|revision| revision.retire());
         self.retirement.taken_in(snapshot.version);
     }
 }

@@ -5,45 +5,38 @@ use crate::Activator;
 use crate::full;
 use crate::revision::Revision;
 use crate::strict;
-use crate::trouble::ATTEMPT_MAX;
+use crate::trouble::{ATTEMPT_MAX, Attempt};
 use http::StatusCode;
 use plumbing::conn::Caller;
-use plumbing::limiter::{Asked, Permit, Waiting};
+use plumbing::limiter::{Permit, Waiting};
 use plumbing::reason::Reason;
 use plumbing::refuse::Refusal;
 use plumbing::replay::{Filled, Kept};
+use plumbing::wheel::Sleep;
 use policy::admit::Refused;
 use policy::compat::Compat;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use tokio::time::Instant;
 
-/// A request that may have to wait.
+/// A request that has to wait.
+#[derive(Clone, Copy)]
 pub(crate) struct Waiter<'a> {
     pub(crate) activator: &'a Activator,
     pub(crate) revision: &'a Arc<Revision>,
     pub(crate) caller: &'a Caller,
-    /// Its body, if it has one.
-    pub(crate) body: Option<&'a Kept>,
     /// When it has waited long enough, and by which limit.
     pub(crate) until: (Instant, Reason),
 }
 
 impl Waiter<'_> {
-    /// A slot, at once or after waiting.
-    pub(crate) async fn slot(&self) -> Result<Permit, Refusal> {
-        match self.revision.limiter.ask() {
-            Asked::Go(permit) => Ok(permit),
-            Asked::Refuse(why) => Err(self.refusal(why)),
-            Asked::Wait(waiting) => self.wait(waiting).await,
-        }
-    }
-
-    /// Waits at a place that is taken already.
-    pub(crate) async fn wait(&self, waiting: Waiting) -> Result<Permit, Refusal> {
+    /// Waits at a place that is taken already; `body` is the request's, if it
+    /// has one. What is returned is all that there is of it while it waits, so
+    /// that it is written out instead of left to an `async` function.
+    pub(crate) fn wait(&self, place: Waiting, body: Option<&Kept>) -> Result<Wait<'_>, Refusal> {
         // One at a time is held although pods cannot be started.
         let attempt = match self.revision.trouble(self.caller) {
             Some(trouble) => Some(self.revision.attempt().ok_or(trouble)?),
@@ -54,32 +47,10 @@ impl Waiter<'_> {
             None => self.until.0,
         };
         let held = &self.activator.shared.held;
-        let _held = Held::take(held, self.activator.shared.config.held_max).ok_or(Refusal::new(Reason::QueueFull))?;
+        let held = Held::take(held, self.activator.shared.config.held_max).ok_or(Refusal::new(Reason::QueueFull))?;
         full::look_out(self.revision, &self.caller.worker);
-        let mut waiting = pin!(waiting);
-        let mut too_late = pin!(self.caller.worker.wheel().sleep_until(until));
-        let mut client_gone = pin!(self.client_gone());
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(outcome) = waiting.as_mut().poll(cx) {
-                return Poll::Ready(outcome.map_err(|why| self.refusal(why)));
-            }
-            if let Poll::Ready(refusal) = client_gone.as_mut().poll(cx) {
-                return Poll::Ready(Err(refusal));
-            }
-            too_late.as_mut().poll(cx).map(|()| Err(self.too_late()))
-        })
-        .await
-    }
-
-    /// Ready when the request need not wait any longer: its body broke off, or
-    /// cannot be kept. (One whose client leaves is dropped with all it holds.)
-    async fn client_gone(&self) -> Refusal {
-        let Some(body) = self.body else { return std::future::pending().await };
-        match std::future::poll_fn(|cx| body.poll_fill(cx)).await {
-            Err(_) => Refusal::new(Reason::ClientGone),
-            Ok(Filled::NoMemory) => Refusal::new(Reason::HeldBytesFull).closing(),
-            Ok(Filled::Whole | Filled::Prefix) => std::future::pending().await,
-        }
+        let too_late = self.caller.worker.wheel().sleep_until(until);
+        Ok(Wait { place, too_late, body: body.cloned(), waiter: self, _held: held, _attempt: attempt })
     }
 
     fn too_late(&self) -> Refusal {
@@ -99,13 +70,46 @@ impl Waiter<'_> {
         if strict { refusal.with_status(StatusCode::GATEWAY_TIMEOUT) } else { refusal }
     }
 
-    fn refusal(&self, why: Refused) -> Refusal {
+    pub(crate) fn refusal(&self, why: Refused) -> Refusal {
         match why {
             Refused::StartFailed | Refused::StartTimeout => {
                 self.revision.trouble(self.caller).unwrap_or_else(|| why.into())
             }
             _ => why.into(),
         }
+    }
+}
+
+/// A request that waits for its slot.
+pub(crate) struct Wait<'a> {
+    place: Waiting,
+    too_late: Sleep,
+    /// `None` once no more of it is to be read.
+    body: Option<Kept>,
+    waiter: &'a Waiter<'a>,
+    _held: Held<'a>,
+    _attempt: Option<Attempt<'a>>,
+}
+
+impl Future for Wait<'_> {
+    type Output = Result<Permit, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Poll::Ready(outcome) = Pin::new(&mut this.place).poll(cx) {
+            return Poll::Ready(outcome.map_err(|why| this.waiter.refusal(why)));
+        }
+        // It need not wait any longer if its body broke off, or cannot be kept.
+        // (One whose client leaves is dropped with all it holds.)
+        match this.body.as_ref().map(|body| body.poll_fill(cx)) {
+            Some(Poll::Ready(Err(_))) => return Poll::Ready(Err(Refusal::new(Reason::ClientGone))),
+            Some(Poll::Ready(Ok(Filled::NoMemory))) => {
+                return Poll::Ready(Err(Refusal::new(Reason::HeldBytesFull).closing()));
+            }
+            Some(Poll::Ready(Ok(Filled::Whole | Filled::Prefix))) => this.body = None,
+            Some(Poll::Pending) | None => {}
+        }
+        Pin::new(&mut this.too_late).poll(cx).map(|()| Err(this.waiter.too_late()))
     }
 }
 

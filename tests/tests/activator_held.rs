@@ -11,12 +11,12 @@ fn size(speaks: Speaks, top: usize, kib: u64) -> Size {
 
 #[tokio::test]
 async fn a_request_that_is_held_costs_little_and_is_answered_http1() {
-    held::run(size(Speaks::Http1, 1500, 20)).await.unwrap().assert();
+    held::run(size(Speaks::Http1, 1500, 6)).await.unwrap().assert();
 }
 
 #[tokio::test]
 async fn a_request_that_is_held_costs_little_and_is_answered_http2() {
-    held::run(size(Speaks::Http2, 10_000, 5)).await.unwrap().assert();
+    held::run(size(Speaks::Http2, 10_000, 4)).await.unwrap().assert();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use policy::revision::RevisionId;
 use policy::stat::StatBatch;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// Reports that are kept: two minutes of one a second, beyond which a window
 /// of the autoscaler has mostly moved on.
@@ -18,8 +18,10 @@ pub(super) struct Backlog {
     queue: VecDeque<StatBatch>,
     reports: usize,
     entries: usize,
-    /// Revisions of which a poke waits: another one would say nothing new.
-    poked: HashSet<RevisionId>,
+    /// Revisions of which a poke waits, and the requests of later ones: another
+    /// poke would say nothing new. They may be thousands, so that the one that
+    /// waits is not looked for.
+    poked: HashMap<RevisionId, f64>,
     dropped: u64,
 }
 
@@ -28,7 +30,7 @@ impl Backlog {
     pub(super) fn push(&mut self, batch: StatBatch) {
         if batch.poke {
             if !self.merge(&batch) {
-                self.poked.extend(batch.stats.iter().map(|(revision, _)| revision.clone()));
+                self.note(&batch);
                 self.queue.push_back(batch);
             }
             return;
@@ -38,8 +40,8 @@ impl Backlog {
         self.queue.push_back(batch);
         while self.reports > 1 && (self.reports > REPORTS_MAX || self.entries > ENTRIES_MAX) {
             let oldest = self.queue.iter().position(|batch| !batch.poke);
-            let Some(oldest) = oldest.and_then(|at| self.queue.remove(at)) else { return };
-            self.forget(&oldest);
+            let Some(mut oldest) = oldest.and_then(|at| self.queue.remove(at)) else { return };
+            self.forget(&mut oldest);
             self.dropped += 1;
         }
     }
@@ -47,15 +49,15 @@ impl Backlog {
     /// Puts pokes back that may not have arrived, before all else.
     pub(super) fn put_back(&mut self, pokes: Vec<StatBatch>) {
         for poke in pokes.into_iter().rev() {
-            self.poked.extend(poke.stats.iter().map(|(revision, _)| revision.clone()));
+            self.note(&poke);
             self.queue.push_front(poke);
         }
     }
 
     /// The oldest.
     pub(super) fn pop(&mut self) -> Option<StatBatch> {
-        let batch = self.queue.pop_front()?;
-        self.forget(&batch);
+        let mut batch = self.queue.pop_front()?;
+        self.forget(&mut batch);
         Some(batch)
     }
 
@@ -70,10 +72,18 @@ impl Backlog {
         std::mem::take(&mut self.dropped)
     }
 
-    fn forget(&mut self, batch: &StatBatch) {
+    /// A poke waits from now on.
+    fn note(&mut self, poke: &StatBatch) {
+        for (revision, _) in &poke.stats {
+            self.poked.entry(revision.clone()).or_insert(0.0);
+        }
+    }
+
+    /// It waits no longer, and says all that it stands for.
+    fn forget(&mut self, batch: &mut StatBatch) {
         if batch.poke {
-            for (revision, _) in &batch.stats {
-                self.poked.remove(revision);
+            for (revision, stat) in &mut batch.stats {
+                stat.request_count += self.poked.remove(revision).unwrap_or(0.0);
             }
         } else {
             self.reports -= 1;
@@ -84,13 +94,8 @@ impl Backlog {
     /// Counts a poke among the one of the same revision that waits already.
     fn merge(&mut self, poke: &StatBatch) -> bool {
         let [(revision, stat)] = &poke.stats[..] else { return false };
-        if !self.poked.contains(revision) {
-            return false;
-        }
-        let waiting = self.queue.iter_mut().filter(|batch| batch.poke).flat_map(|batch| &mut batch.stats);
-        if let Some((_, earlier)) = waiting.into_iter().find(|(other, _)| other == revision) {
-            earlier.request_count += stat.request_count;
-        }
+        let Some(later) = self.poked.get_mut(revision) else { return false };
+        *later += stat.request_count;
         true
     }
 }

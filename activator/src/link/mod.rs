@@ -14,7 +14,7 @@ mod connection;
 
 use crate::metrics::LinkMetrics;
 use backlog::Backlog;
-use backoff::Backoff;
+use backoff::{Backoff, Pause};
 use connection::{Connection, Ended};
 use plumbing::shutdown::Shutdown;
 use plumbing::stats::StatSource;
@@ -26,7 +26,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a connection and its handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -57,10 +57,11 @@ pub struct Settings {
 /// there has been sent, or cannot be.
 pub async fn run(settings: Settings, stats: StatSource, reach: watch::Sender<Reach>, shutdown: Shutdown) {
     let metrics = LinkMetrics::new();
-    let mut link = Link { backlog: Backlog::default(), stats, settings, metrics };
+    let mut link = Link { backlog: Backlog::default(), stats, settings, metrics, news: false };
     let mut backoff = Backoff::new(link.settings.compat);
     loop {
-        let mut pause = Duration::ZERO;
+        link.news = false;
+        let mut pause = Pause::default();
         match link.meanwhile(&shutdown, open(&link.settings.clone())).await {
             None => return,
             Some(Err(error)) => {
@@ -83,7 +84,7 @@ pub async fn run(settings: Settings, stats: StatSource, reach: watch::Sender<Rea
                 }
             }
         }
-        if link.meanwhile(&shutdown, sleep(pause)).await.is_none() {
+        if link.rest(&shutdown, pause).await.is_none() {
             return;
         }
     }
@@ -95,6 +96,8 @@ struct Link {
     stats: StatSource,
     settings: Settings,
     metrics: LinkMetrics,
+    /// Something came since the last attempt began.
+    news: bool,
 }
 
 impl Link {
@@ -106,13 +109,32 @@ impl Link {
             tokio::select! {
                 done = &mut work => return Some(done),
                 () = shutdown.draining() => return None,
-                batch = self.stats.next() => self.take(batch?),
+                batch = self.stats.next() => self.keep(batch?),
             }
-            if self.settings.compat == Compat::Strict {
-                self.backlog.clear();
-            }
-            self.metrics.dropped(self.backlog.take_dropped());
         }
+    }
+
+    /// Lets a pause pass, which news make shorter; `None` when it is time to end.
+    async fn rest(&mut self, shutdown: &Shutdown, pause: Pause) -> Option<()> {
+        let began = Instant::now();
+        loop {
+            let span = if self.news { pause.with_news } else { pause.quiet };
+            tokio::select! {
+                () = sleep_until(began + span) => return Some(()),
+                () = shutdown.draining() => return None,
+                batch = self.stats.next() => self.keep(batch?),
+            }
+        }
+    }
+
+    /// Takes in what cannot be sent now.
+    fn keep(&mut self, batch: StatBatch) {
+        self.take(batch);
+        self.news = true;
+        if self.settings.compat == Compat::Strict {
+            self.backlog.clear();
+        }
+        self.metrics.dropped(self.backlog.take_dropped());
     }
 
     fn take(&mut self, batch: StatBatch) {

@@ -20,7 +20,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// What we call ourselves.
 const AGENT: &str = concat!("zeroscale-activator/", env!("CARGO_PKG_VERSION"));
@@ -34,8 +34,10 @@ const PING_EVERY: Duration = Duration::from_secs(3);
 const RECEIPT_BYTES_MAX: usize = 64;
 /// The pause after the first failure; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
-/// The longest pause: a poke may wait for it.
+/// The longest pause: a poke may wait for it,
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// or, while there is no news that nobody has been told, this.
+const PAUSE_QUIET_MAX: Duration = Duration::from_secs(10);
 /// How long the last batch may take at the end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -53,10 +55,12 @@ pub(crate) const REPLACED: &str = "zeroscale_activator_stats_replaced_total";
 pub async fn run(receiver: String, source: StatSource, connected: watch::Sender<bool>, end: impl Future<Output = ()>) {
     let gauges = Gauges { connected: gauge!(CONNECTED), failures: counter!(FAILURES), replaced: counter!(REPLACED) };
     gauges.connected.set(0.0);
-    let mut uplink = Uplink { receiver, source, outbox: Outbox::default(), connected, gauges, failed: None };
+    let mut uplink =
+        Uplink { receiver, source, outbox: Outbox::default(), connected, gauges, failed: None, news: false };
     let mut end = pin!(end);
     let mut row = 0u32;
     loop {
+        uplink.news = false;
         let error = match uplink.connection(end.as_mut()).await {
             Ended::Broken(error) => error,
             Ended::Over => return,
@@ -67,10 +71,12 @@ pub async fn run(receiver: String, source: StatSource, connected: watch::Sender<
         }
         uplink.outbox.broken();
         uplink.lament(&error);
-        let pause = pause(row).mul_f64(0.5 + fastrand::f64() / 2.0);
+        let jitter = 0.5 + fastrand::f64() / 2.0;
+        let pause = |longest| pause(row, longest).mul_f64(jitter);
+        let (with_news, quiet) = (pause(PAUSE_MAX), pause(PAUSE_QUIET_MAX));
         row = row.saturating_add(1);
         tokio::select! {
-            () = uplink.wait(pause) => {}
+            () = uplink.wait(with_news, quiet) => {}
             () = &mut end => break,
         }
     }
@@ -89,6 +95,8 @@ struct Uplink {
     gauges: Gauges,
     /// Set while there is no connection: since when.
     failed: Option<Instant>,
+    /// Something came since the last try began.
+    news: bool,
 }
 
 struct Gauges {
@@ -181,16 +189,18 @@ impl Uplink {
         }
     }
 
-    /// Lets a pause pass; takes in what comes meanwhile.
-    async fn wait(&mut self, pause: Duration) {
-        let mut over = pin!(sleep(pause));
+    /// Lets a pause pass, the shorter one once there is news; takes in what
+    /// comes meanwhile.
+    async fn wait(&mut self, with_news: Duration, quiet: Duration) {
+        let began = Instant::now();
         loop {
+            let over = sleep_until(began + if self.news { with_news } else { quiet });
             tokio::select! {
-                () = &mut over => return,
+                () = over => return,
                 batch = self.source.next() => match batch {
                     Some(batch) => self.put(batch),
                     // The next connection finds that out.
-                    None => return over.await,
+                    None => return sleep_until(began + with_news).await,
                 }
             }
         }
@@ -204,6 +214,7 @@ impl Uplink {
     }
 
     fn put(&mut self, batch: StatBatch) {
+        self.news = true;
         if self.outbox.put(batch) {
             self.gauges.replaced.increment(1);
         }
@@ -252,6 +263,6 @@ fn message(number: u64, batch: &StatBatch) -> Vec<u8> {
 }
 
 /// The pause after so many failures in a row before this one.
-fn pause(row: u32) -> Duration {
-    PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(row)).min(PAUSE_MAX)
+fn pause(row: u32, longest: Duration) -> Duration {
+    PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(row)).min(longest)
 }

@@ -42,8 +42,9 @@ struct Live {
     labels: Option<Labels>,
     /// Bytes of the request's body that were read.
     read: Option<Arc<AtomicU64>>,
-    trace: Option<RequestTrace>,
-    logged: Option<Captured>,
+    /// In boxes as well: few are traced or logged.
+    trace: Option<Box<RequestTrace>>,
+    logged: Option<Box<Captured>>,
     /// At an activator, and so not in the way of a sidecar's.
     aim: Option<Box<Aim>>,
 }
@@ -52,7 +53,7 @@ struct Live {
 #[derive(Default)]
 struct Aim {
     /// Its revision, once that is known, and the pod that has it.
-    who: Option<Identity>,
+    who: Option<Arc<Identity>>,
     /// What is counted of that revision.
     book: Option<Arc<Book>>,
     /// The host that was asked for.
@@ -102,6 +103,7 @@ impl Watch {
     ) -> Watch {
         let named_later = labels.is_some() && inner.component == Component::Activator;
         let aim = named_later.then(|| Box::new(Aim { host: Some(facts.host().into()), ..Aim::default() }));
+        let (trace, logged) = (trace.map(Box::new), logged.map(Box::new));
         let live =
             Live { inner, began: clock::now(), called: None, answered: None, labels, read: None, trace, logged, aim };
         Watch { live: Some(Box::new(live)) }
@@ -141,7 +143,7 @@ impl Watch {
     }
 
     fn trace(&mut self) -> Option<&mut RequestTrace> {
-        self.live.as_mut()?.trace.as_mut()
+        self.live.as_mut()?.trace.as_deref_mut()
     }
 
     /// It is counted and passes on towards the app.
@@ -166,7 +168,7 @@ impl Watch {
     }
 
     /// It is for this revision, one of many.
-    pub fn is_for(&mut self, who: impl FnOnce() -> Identity, series: &Series) {
+    pub fn is_for(&mut self, who: impl FnOnce() -> Arc<Identity>, series: &Series) {
         let Some(live) = &mut self.live else { return };
         let aim = live.aim.get_or_insert_default();
         aim.who = Some(who());
@@ -206,6 +208,7 @@ impl Watch {
         // The reference leaves both empty.
         let who = live.aim.as_mut().and_then(|aim| aim.who.as_mut());
         if let (Some(who), true, false) = (who, live.logged.is_some(), strict) {
+            let who = Arc::make_mut(who);
             who.pod = name.clone();
             who.pod_ip = address.ip().to_canonical().to_string().into();
         }
@@ -230,7 +233,7 @@ impl Watch {
 
     /// True when spans are kept of it.
     pub fn is_recorded(&self) -> bool {
-        self.live.as_ref().and_then(|live| live.trace.as_ref()).is_some_and(RequestTrace::is_recorded)
+        self.live.as_ref().and_then(|live| live.trace.as_deref()).is_some_and(RequestTrace::is_recorded)
     }
 
     /// It waited for something that went on in stages, each of which begins
@@ -346,7 +349,7 @@ impl Live {
             let labels = host.map_or(labels, |host| book.name_host(labels, host));
             book.served(labels, shown.server, now.since(self.began), self.bytes_read(), outcome.response_bytes);
         }
-        let who = self.aim.as_ref().and_then(|aim| aim.who.as_ref());
+        let who = self.aim.as_ref().and_then(|aim| aim.who.as_deref());
         if let (Some(trace), Some(tracer)) = (self.trace.take(), &self.inner.tracer) {
             let ended = Ended { status: shown.server, response_bytes: outcome.response_bytes, revision: who };
             trace.finish(&ended, &tracer.queue);

@@ -20,7 +20,8 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -127,6 +128,8 @@ pub async fn serve<S: Service>(
     service: S,
 ) {
     let Port { listener, tls } = port.into();
+    let served = Arc::new(Served { tls, settings, shutdown, service });
+    let shutdown = &served.shutdown;
     loop {
         if workers.fds().room() == Room::Full {
             tokio::select! {
@@ -140,8 +143,7 @@ pub async fn serve<S: Service>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let arrived = Arrived { stream, peer, tls: tls.clone() };
-                hand_over(arrived, &workers, &settings, &shutdown, service.clone());
+                hand_over(stream, peer, &workers, &served);
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -158,97 +160,108 @@ fn is_of_one_connection(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// A connection that was accepted.
-struct Arrived {
-    stream: TcpStream,
-    peer: SocketAddr,
+/// What the connections of a port have in common.
+struct Served<S> {
     tls: Option<Acceptor>,
+    settings: Settings,
+    shutdown: Shutdown,
+    service: S,
 }
 
-fn hand_over<S: Service>(arrived: Arrived, workers: &Workers, settings: &Settings, shutdown: &Shutdown, service: S) {
-    let worker = workers.least_busy().clone();
-    let (settings, shutdown) = (settings.clone(), shutdown.clone());
-    let tracked = shutdown.clone();
-    if worker.is_here() {
-        worker.clone().spawn(tracked.track(connection(arrived, worker, settings, shutdown, service)));
-        return;
-    }
-    // A socket belongs to the thread whose runtime it is registered with.
-    let Arrived { stream, peer, tls } = arrived;
-    let Ok(stream) = stream.into_std() else { return };
-    worker.clone().spawn(tracked.track(async move {
-        if let Ok(stream) = TcpStream::from_std(stream) {
-            connection(Arrived { stream, peer, tls }, worker, settings, shutdown, service).await;
-        }
-    }));
-}
-
-async fn connection<S: Service>(arrived: Arrived, worker: Worker, settings: Settings, shutdown: Shutdown, service: S) {
-    let Arrived { stream, peer, tls } = arrived;
-    let _fd = worker.fds().take(1);
-    let _count = worker.count_connection();
+fn hand_over<S: Service>(stream: TcpStream, peer: SocketAddr, workers: &Workers, served: &Arc<Served<S>>) {
+    let worker = workers.least_busy();
+    let Ok(stream) = worker.adopt(stream) else { return };
     let _ = stream.set_nodelay(true);
-    let activity = Activity::default();
     let fds_scarce = worker.fds().room() != Room::Free;
-    let local = stream.local_addr().ok();
-    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls: tls.is_some(), local });
-    let plain = service.rules(&caller);
-    let requests = Requests { service: &service, caller: &caller, activity: &activity };
-    let answer = |request| requests.answer(request);
-    let served = async {
-        let drain = pin!(shutdown.draining());
-        let drain = shutdown.draining_seldom(drain);
-        let socket = match &tls {
-            None => Socket::Plain(stream),
-            Some(acceptor) => match Box::pin(acceptor.accept(stream, worker.wheel())).await {
-                Ok(stream) => Socket::Tls(Box::new(stream)),
-                Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
-            },
-        };
-        #[cfg(feature = "hyper-http1")]
-        if worker.http1() == crate::http1::Http1::Hyper {
-            let http1 = by_hyper::serve(socket, &settings, worker.wheel(), &shutdown, peer, &answer);
-            if let Some(socket) = Box::pin(http1).await {
-                Box::pin(serve_http2(socket, &settings, &shutdown, peer, &answer)).await;
+    let (local, tls) = (stream.local_addr().ok(), served.tls.is_some());
+    let caller = Arc::new(Caller { peer, worker: worker.clone(), fds_scarce, tls, local });
+    worker.spawn(served.shutdown.track(connection(stream, caller, served.clone())));
+}
+
+/// Serves one connection. Not an `async` function: that has room for what it
+/// is given twice, and there are many connections.
+fn connection<S: Service>(
+    stream: TcpStream,
+    caller: Arc<Caller>,
+    port: Arc<Served<S>>,
+) -> impl Future<Output = ()> + Send {
+    let fd = caller.worker.fds().take(1);
+    async move {
+        let _fd = fd;
+        let (worker, peer) = (&caller.worker, caller.peer);
+        let _count = worker.count_connection();
+        let Served { tls, settings, shutdown, service } = &*port;
+        let activity = Activity::default();
+        let requests = Requests { service, caller: &caller, activity: &activity };
+        let answer = |request| requests.answer(request);
+        // Looked for below, each time before what is served is polled.
+        let drained = AtomicBool::new(false);
+        let drain = std::future::poll_fn(|_| match drained.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        let served = async {
+            let socket = match tls {
+                None => Socket::Plain(stream),
+                Some(acceptor) => match Box::pin(acceptor.accept(stream, worker.wheel())).await {
+                    Ok(stream) => Socket::Tls(Box::new(stream)),
+                    Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                },
+            };
+            #[cfg(feature = "hyper-http1")]
+            if worker.http1() == crate::http1::Http1::Hyper {
+                let http1 = by_hyper::serve(socket, settings, worker.wheel(), shutdown, peer, &answer);
+                if let Some(socket) = Box::pin(http1).await {
+                    Box::pin(serve_http2(socket, settings, shutdown, peer, &answer)).await;
+                }
+                return;
             }
-            return;
-        }
-        let conditions = Conditions {
-            settings: h1::Settings {
-                head_timeout: settings.head_timeout,
-                head_bytes_max: settings.head_bytes_max,
-                reuse_after_early_answer: settings.reuse_after_early_answer,
-            },
-            wheel: worker.wheel().clone(),
-            gone: |doubt| caller.guess(doubt),
-            plain,
+            let conditions = Conditions {
+                settings: h1::Settings {
+                    head_timeout: settings.head_timeout,
+                    head_bytes_max: settings.head_bytes_max,
+                    reuse_after_early_answer: settings.reuse_after_early_answer,
+                },
+                wheel: worker.wheel().clone(),
+                gone: |doubt| caller.guess(doubt),
+                plain: service.rules(&caller),
+            };
+            if let End::Http2(socket) = h1::serve(socket, conditions, drain, &requests).await {
+                Box::pin(serve_http2(socket, settings, shutdown, peer, &answer)).await;
+            }
         };
-        if let End::Http2(socket) = h1::serve(socket, conditions, drain, &requests).await {
-            Box::pin(serve_http2(socket, &settings, &shutdown, peer, &answer)).await;
-        }
-    };
-    let mut served = pin!(served);
-    let draining = pin!(shutdown.draining());
-    let mut draining = shutdown.draining_seldom(draining);
-    let mut stopping = pin!(shutdown.stopping());
-    let mut closing: Option<LastCall> = None;
-    std::future::poll_fn(|cx| {
-        if closing.is_none() && Pin::new(&mut draining).poll(cx).is_ready() {
-            closing = Some(LastCall::new(&worker));
-        }
-        // The second stage does not come before the first.
-        if closing.is_some() && stopping.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        if served.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        match &mut closing {
-            Some(last_call) => last_call.poll_over(&activity, cx),
-            None => Poll::Pending,
-        }
-    })
-    .await;
+        let mut served = pin!(served);
+        // The second stage never comes before the first.
+        let mut stages = pin!(async {
+            shutdown.draining().await;
+            drained.store(true, Ordering::Relaxed);
+            shutdown.stopping().await;
+        });
+        let mut closing: Option<LastCall> = None;
+        // Whoever waits for a stage stands in a list with a lock: it is touched
+        // again only when there is news, or another waker.
+        let mut asked_by: Option<Waker> = None;
+        std::future::poll_fn(|cx| {
+            let asked = asked_by.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+            if !asked || shutdown.is_draining() {
+                asked_by = Some(cx.waker().clone());
+                if stages.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(());
+                }
+            }
+            if closing.is_none() && drained.load(Ordering::Relaxed) {
+                closing = Some(LastCall::new(worker));
+            }
+            if served.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            match &mut closing {
+                Some(last_call) => last_call.poll_over(&activity, cx),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
 }
 
 /// The requests of one connection.

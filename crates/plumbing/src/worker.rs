@@ -8,8 +8,10 @@ use crate::peer::Sockets;
 use crate::shutdown::Shutdown;
 use crate::wheel::Wheel;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
 
 /// What a request task needs of the thread it runs on.
@@ -89,6 +91,17 @@ impl Worker {
 
     pub(crate) fn sockets(&self) -> &Sockets {
         &self.shared.sockets
+    }
+
+    /// A socket that is registered with this thread's runtime, registered with
+    /// the worker's: it belongs to the thread that polls it.
+    pub(crate) fn adopt(&self, socket: TcpStream) -> io::Result<TcpStream> {
+        if self.is_here() {
+            return Ok(socket);
+        }
+        let socket = socket.into_std()?;
+        let _entered = self.shared.runtime.enter();
+        TcpStream::from_std(socket)
     }
 
     /// Runs a task on the worker's thread.

@@ -236,6 +236,11 @@ impl Meter {
         }
     }
 
+    /// False while it is idle: then a tick has nothing to say.
+    pub fn is_tracked(&self) -> bool {
+        self.tracked.is_some()
+    }
+
     /// Requests in progress.
     pub fn in_progress(&self) -> u32 {
         self.tracked.as_ref().map_or(0, |tracked| tracked.timeline.in_progress())

@@ -64,7 +64,7 @@ type Steps = Rc<RefCell<Vec<Step>>>;
 async fn ours(input: &[u8], wheel: Wheel) -> io::Result<Heard> {
     let steps = Steps::default();
     let (client, server) = pair()?;
-    let conditions = Conditions { settings: Settings::default(), wheel, gone: |_: Doubt| Guess::Here };
+    let conditions = Conditions { settings: Settings::default(), wheel, gone: |_: Doubt| Guess::Here, plain: None };
     let served = async {
         let end = plumbing::h1::serve(server, conditions, std::future::pending(), |request| handle(&steps, request));
         // Its socket is with what it ended with, if it is anywhere.

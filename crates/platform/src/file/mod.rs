@@ -33,8 +33,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How often the file is looked at, whatever the kernel says of it.
+/// How often the file is looked at where the kernel may not tell of changes.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The same where it tells of them: of the folder, not of those above it.
+const LOOK_SELDOM: Duration = Duration::from_secs(10);
 
 /// How long a file without its last line may stay as it is before that is
 /// taken for a fault: it may be in the middle of being written.
@@ -114,7 +117,9 @@ impl Follower {
         let mut eye = Eye::on(&self.source.path);
         loop {
             self.look().await;
-            eye.hint(LOOK_EVERY).await;
+            // What happened before a folder was watched was not told.
+            let soon = eye.follow() || self.last.as_ref().is_none_or(|last| last.again);
+            eye.hint(if soon || !eye.sees() { LOOK_EVERY } else { LOOK_SELDOM }).await;
         }
     }
 

@@ -182,3 +182,42 @@ async fn orders_are_one_whole_file_that_comes_back() {
     ended.await.unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }
+
+/// Each of these is told by the kernel only to who watches the right folder.
+#[tokio::test]
+async fn a_file_behind_links_is_followed_wherever_it_goes() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |to: &Path, max: u32| std::fs::write(to, ONE.replace("max: 5", &format!("max: {max}"))).unwrap();
+    for name in ["v1", "v2", "v3", "world"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    // As a config map is mounted: the link in the middle is replaced.
+    symlink("../v1", at("world/..data")).unwrap();
+    symlink("..data/world.yaml", at("world/world.yaml")).unwrap();
+    write(&at("v1/world.yaml"), 5);
+    let stop = CancellationToken::new();
+    let mut snapshots = snapshots(Source { path: at("world/world.yaml"), now: epoch }, stop.clone());
+    let mut max = async |wanted: i32| {
+        let is =
+            |snapshot: &Arc<Snapshot>| snapshot.revisions.values().any(|view| view.spec.bounds.max_scale == wanted);
+        timeout(PATIENCE, snapshots.world.wait_for(is)).await.unwrap().unwrap();
+    };
+    max(5).await;
+    write(&at("v2/world.yaml"), 6);
+    symlink("../v2", at("world/next")).unwrap();
+    std::fs::rename(at("world/next"), at("world/..data")).unwrap();
+    max(6).await;
+    // In the folder that the link leads to now.
+    write(&at("v2/world.yaml"), 7);
+    max(7).await;
+    // The folder itself.
+    std::fs::rename(at("world"), at("old")).unwrap();
+    std::fs::create_dir(at("world")).unwrap();
+    write(&at("world/world.yaml"), 8);
+    max(8).await;
+    write(&at("world/world.yaml"), 9);
+    max(9).await;
+    stop.cancel();
+}

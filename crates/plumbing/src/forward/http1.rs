@@ -21,8 +21,8 @@ use tokio::time::Instant;
 
 /// Idle connections kept for one address; further ones are closed.
 const IDLE_CONNECTIONS_MAX: usize = 1000;
-/// Addresses of which nothing is left but what was learned; beyond it is
-/// forgotten.
+/// Addresses of which nothing is left but what was learned: so many, or as many
+/// as others; beyond it is forgotten.
 const LEARNED_MAX: usize = 1024;
 /// Aged connections are closed together, this much late at most.
 const SWEEP_SLACK: Duration = Duration::from_secs(5);
@@ -40,6 +40,8 @@ struct Servers {
     by_address: HashMap<SocketAddr, Server, foldhash::fast::RandomState>,
     /// The sweep has a time at which it looks next.
     watched: bool,
+    /// With so many addresses, some are forgotten.
+    forget_at: usize,
 }
 
 #[derive(Default)]
@@ -230,9 +232,11 @@ impl Http1 {
             return;
         }
         let mut servers = self.servers.lock();
-        let by_address = &mut servers.by_address;
-        if by_address.len() >= LEARNED_MAX && !by_address.contains_key(&address) {
+        let Servers { by_address, forget_at, .. } = &mut *servers;
+        if by_address.len() >= LEARNED_MAX.max(*forget_at) && !by_address.contains_key(&address) {
             by_address.retain(|_, server| !server.idle.is_empty());
+            // Not with each new one, where more than that are in use.
+            *forget_at = 2 * by_address.len();
         }
         let server = by_address.entry(address).or_default();
         if server.idle.len() < IDLE_CONNECTIONS_MAX {

@@ -30,20 +30,23 @@ pub(super) enum After {
     Upgraded,
 }
 
-/// Serves one request.
-pub(super) async fn exchange<H, B, G, D>(
-    link: &Arc<Link>,
-    conditions: &Conditions<G>,
-    drain: &mut Drain<'_, D>,
-    head: Head,
+/// A request that its handler has done with.
+pub(super) struct Done<'a, B, G> {
+    asked: Asked,
+    presence: Presence<'a, G>,
+    handled: Handled<Response<B>>,
+}
+
+/// Has one request handled. Handlers may take their time: this is small.
+pub(super) async fn handled<'a, H, B, G>(
+    link: &'a Arc<Link>,
+    conditions: &'a Conditions<G>,
+    head: Box<Head>,
     handler: &H,
-) -> After
+) -> Done<'a, B, G>
 where
     H: Handler<B>,
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Display,
     G: Fn(Doubt) -> Guess,
-    D: Future<Output = ()>,
 {
     let mut presence = Presence::new(link, &conditions.wheel, &conditions.gone);
     let asked = Asked::of(&head.method, head.version, head.upgrade, head.keep_alive);
@@ -51,6 +54,23 @@ where
         let mut handling = pin!(handler.whole(request(link, head, asked.may_upgrade)));
         poll_fn(|cx| poll_handler(handling.as_mut(), link, &mut presence, cx)).await
     };
+    Done { asked, presence, handled }
+}
+
+/// Answers it.
+pub(super) async fn answered<B, G, D>(
+    link: &Arc<Link>,
+    conditions: &Conditions<G>,
+    drain: &mut Drain<'_, D>,
+    done: Done<'_, B, G>,
+) -> After
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Display,
+    G: Fn(Doubt) -> Guess,
+    D: Future<Output = ()>,
+{
+    let Done { asked, mut presence, handled } = done;
     let response = match handled {
         Handled::Answer(response) => response,
         Handled::Malformed(what) => return closing::refuse(link, &conditions.wheel, what).await,
@@ -95,8 +115,10 @@ where
     }
 }
 
-fn request(link: &Arc<Link>, head: Head, upgrade: bool) -> Request<Incoming> {
+fn request(link: &Arc<Link>, head: Box<Head>, upgrade: bool) -> Request<Incoming> {
     let turn = link.begin(&head);
+    // Its box is let go of here.
+    let head = *head;
     let body = Incoming::new(link.clone(), turn, head.decoder.hint(), upgrade);
     let mut request = Request::new(body);
     *request.method_mut() = head.method;

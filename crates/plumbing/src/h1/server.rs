@@ -1,7 +1,7 @@
 //! One accepted connection: request after request, until it ends.
 
 use super::closing;
-use super::exchange::{After, exchange};
+use super::exchange::{After, answered, handled};
 use super::incoming::Incoming;
 use super::limits::BUFFER_BYTES;
 use super::lines::Scan;
@@ -100,7 +100,12 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 ///
 /// The handler's future, and then its answer's body, are dropped as soon as
 /// the client has gone. Set `TCP_NODELAY` before.
-pub async fn serve<H, B, G, D>(socket: impl Into<Socket>, conditions: Conditions<G>, drain: D, handler: H) -> End
+pub fn serve<H, B, G, D>(
+    socket: impl Into<Socket>,
+    conditions: Conditions<G>,
+    drain: D,
+    handler: H,
+) -> impl Future<Output = End>
 where
     H: Handler<B>,
     B: Body<Data = Bytes> + Unpin,
@@ -108,27 +113,36 @@ where
     G: Fn(Doubt) -> Guess,
     D: Future<Output = ()>,
 {
+    // Not an `async` function: that has room for what it is given twice.
     let link = Link::new(socket.into());
-    let _open = Open(&link);
-    let drain = pin!(drain);
-    let mut drain = Drain { signal: drain, begun: false };
-    let mut since = Some(Instant::now());
-    loop {
-        let mut waiting = Waiting { link: &link, conditions: &conditions, since, timer: None, scan: Scan::default() };
-        let next = std::future::poll_fn(|cx| waiting.poll(&mut drain, cx)).await;
-        // What is done for one request lives in one box, so that a connection
-        // that is idle is small.
-        let after = match next {
-            Next::Ended => return End::Closed,
-            Next::Http2 => return preface(&link),
-            Next::Malformed(what) => Box::pin(closing::refuse(&link, &conditions.wheel, what)).await,
-            Next::Plain(found) => Box::pin(plain::exchange(&link, &conditions, &mut drain, found, &handler)).await,
-            Next::Request(head) => Box::pin(exchange(&link, &conditions, &mut drain, *head, &handler)).await,
-        };
-        match after {
-            After::Next => since = None,
-            After::Closed => return End::Closed,
-            After::Upgraded => return End::Upgraded,
+    async move {
+        let _open = Open(&link);
+        let drain = pin!(drain);
+        let mut drain = Drain { signal: drain, begun: false };
+        let mut since = Some(Instant::now());
+        loop {
+            let next = {
+                let timer = None;
+                let mut waiting = Waiting { link: &link, conditions: &conditions, since, timer, scan: Scan::default() };
+                std::future::poll_fn(|cx| waiting.poll(&mut drain, cx)).await
+            };
+            // What an answer needs lives in one box, made when there is one: a
+            // connection that is idle or waits for its handler is small.
+            let after = match next {
+                Next::Ended => return End::Closed,
+                Next::Http2 => return preface(&link),
+                Next::Malformed(what) => Box::pin(closing::refuse(&link, &conditions.wheel, what)).await,
+                Next::Plain(found) => Box::pin(plain::exchange(&link, &conditions, &mut drain, found, &handler)).await,
+                Next::Request(head) => {
+                    let handled = handled(&link, &conditions, head, &handler).await;
+                    Box::pin(answered(&link, &conditions, &mut drain, handled)).await
+                }
+            };
+            match after {
+                After::Next => since = None,
+                After::Closed => return End::Closed,
+                After::Upgraded => return End::Upgraded,
+            }
         }
     }
 }
