@@ -242,6 +242,7 @@ impl<G> Waiting<'_, G> {
             return (state.inbox.bytes.len() >= H2_PREFACE.len()).then_some(Next::Http2);
         }
         if !self.scan.unfinished
+            && settings.head_bytes_max >= plain::HEAD_BYTES_MAX
             && let Some(rules) = &self.conditions.plain
             && let Some(found) = take_plain(state, rules, cx)
         {

@@ -19,7 +19,7 @@ mod request;
 pub use call::Called;
 pub(super) use exchange::exchange;
 pub use relay::{Relay, Source};
-pub(super) use request::{Found, take};
+pub(super) use request::{Found, HEAD_BYTES_MAX, take};
 pub use request::{Plain, Rules};
 
 /// How a plain request is answered.

@@ -18,8 +18,8 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Bytes of a plain request's head.
-const HEAD_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a plain request's head. Where fewer are allowed, none is plain.
+pub(in super::super) const HEAD_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a plain request's body: it is here in full, or goes the whole way.
 const BODY_BYTES_MAX: u64 = 64 << 10;
 /// User agents of probers begin with these: what they send may be for us.
