@@ -25,7 +25,7 @@ pub const TRAILERS_MAX: usize = 64;
 /// then bodies. A read that fills its buffer moves on to the next class. The
 /// largest stays below what the allocator would map anew each time: larger ones
 /// cost more in page faults than they save in calls.
-pub const BUFFER_BYTES: [usize; 3] = [8 << 10, 64 << 10, 120 << 10];
+pub const BUFFER_BYTES: [usize; 3] = [16 << 10, 64 << 10, 120 << 10];
 /// Free buffers that a thread keeps, of each class.
 pub const BUFFERS_KEPT: [usize; 3] = [128, 32, 16];
 /// Buffers that were given back while a part of them was in use, and may come

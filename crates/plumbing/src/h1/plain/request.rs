@@ -1,6 +1,5 @@
 //! A plain request: known by its bytes, and made ready for the app.
 
-use super::super::encode;
 use super::super::fields::{is_host_byte, length, table};
 use super::super::inbox::Inbox;
 use super::super::incoming::Interim;
@@ -8,6 +7,7 @@ use super::super::limits::FIELDS_USUAL;
 use super::super::lines::Scan;
 use super::super::link::Link;
 use super::super::request as whole;
+use super::super::{buffers, encode};
 use super::fields::{Field, field, write};
 use crate::trust::Trust;
 use crate::{forwarded, headers};
@@ -102,13 +102,14 @@ impl Plain {
 
     /// The same request with its fields in a map, and its body.
     pub fn into_whole(self) -> (http::request::Parts, Bytes) {
-        let Found { method, head, body: [mut first, second], .. } = *self.found;
-        let mut input = BytesMut::from(&head[..]);
+        let mut found = self.found;
+        let [mut first, second] = std::mem::take(&mut found.body);
+        let mut input = BytesMut::from(&found.head[..]);
         let head = whole::head(&mut input, &mut Scan::default(), usize::MAX);
         let parts = match head.ok().flatten() {
             Some(head) => head.into_parts(),
             // It cannot be: a head that was found plain has nothing else in it.
-            None => http::Request::builder().method(method).body(()).unwrap_or_default().into_parts().0,
+            None => http::Request::builder().method(&found.method).body(()).unwrap_or_default().into_parts().0,
         };
         first.extend_from_slice(&second);
         (parts, first.freeze())
@@ -132,6 +133,12 @@ pub(in super::super) struct Found {
     proxied: bool,
     offer: Option<HeaderValue>,
     body: [BytesMut; 2],
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        self.body.iter_mut().for_each(|piece| buffers::give(std::mem::take(piece)));
+    }
 }
 
 impl Found {
