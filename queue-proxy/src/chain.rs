@@ -79,13 +79,9 @@ async fn pass(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Request<Incom
     if caller.fds_scarce {
         return refuse(&sidecar, watch, Refusal::new(Reason::FdLimit).closing());
     }
-    // An offer never waits: whoever made it has a better place to wait.
-    let offered = match (&arrival.head.offer, &sidecar.limiter) {
-        (Some(nonce), Some(limiter)) => match limiter.try_take() {
-            Some(permit) => Some(permit),
-            None => return watch.answers(hand_back(nonce, "full", &sidecar), End::Whole),
-        },
-        _ => None,
+    let offered = match offered(&sidecar, arrival.head.offer.as_ref()) {
+        Ok(permit) => permit,
+        Err(full) => return watch.answers(*full, End::Whole),
     };
     // As the reference, in strict mode alone: past the limit and the counts.
     let counted = !(arrival.head.kubelet_probe && sidecar.config.compat == Compat::Strict);
@@ -124,12 +120,9 @@ async fn pass_plain(sidecar: Arc<Sidecar>, caller: Arc<Caller>, request: Plain) 
     let (mut now, came) = (began, clock::at(began));
     let mut watch = sidecar.observer.begin_plain(request.method(), request.host(), caller.tls, came);
     let offer = request.offer().cloned();
-    let offered = match (&offer, &sidecar.limiter) {
-        (Some(nonce), Some(limiter)) => match limiter.try_take() {
-            Some(permit) => Some(permit),
-            None => return Answered::Whole(watch.answers(hand_back(nonce, "full", &sidecar), End::Whole)),
-        },
-        _ => None,
+    let offered = match offered(&sidecar, offer.as_ref()) {
+        Ok(permit) => permit,
+        Err(full) => return Answered::Whole(watch.answers(*full, End::Whole)),
     };
     let inside = sidecar.enter(request.is_proxied(), came);
     watch.proxied();
@@ -337,9 +330,18 @@ fn trip(parts: &request::Parts, incoming: &Incoming, head: &Head, sidecar: &Side
     }
 }
 
+/// The slot of a request that is offered, or the answer that there is none. An
+/// offer never waits: whoever made it has a better place to wait.
+fn offered(sidecar: &Sidecar, offer: Option<&HeaderValue>) -> Result<Option<Permit>, Box<Response<Body>>> {
+    let (Some(nonce), Some(limiter)) = (offer, &sidecar.limiter) else { return Ok(None) };
+    limiter.try_take().map(Some).ok_or_else(|| Box::new(hand_back(nonce, "full", sidecar)))
+}
+
 /// Waits for a slot at the app; the request's limits run on meanwhile.
 async fn admit(sidecar: &Sidecar, watch: &mut Watch, limits: &mut Limits) -> Result<Option<Permit>, Refusal> {
-    admit_at(sidecar, watch, limits, (&mut Instant::now(), clock::now())).await
+    let mut now = Instant::now();
+    let came = clock::at(now);
+    admit_at(sidecar, watch, limits, (&mut now, came)).await
 }
 
 /// The same for one that came at `now`, twice; that is moved on if it waits.

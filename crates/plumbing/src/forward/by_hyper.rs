@@ -2,6 +2,7 @@
 //! address, as in `http1`, without what that learns of its servers.
 
 use super::connect::Connector;
+use super::http1::IDLE_CONNECTIONS_MAX;
 use super::{Received, SendError, Trip};
 use crate::body::Body;
 use crate::h1::Break;
@@ -18,8 +19,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Idle connections kept for one address; further ones are closed.
-const IDLE_CONNECTIONS_MAX: usize = 1000;
 /// How often aged connections are looked for while there are some.
 const SWEEP: Duration = Duration::from_secs(5);
 

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Idle connections kept for one address; further ones are closed.
-const IDLE_CONNECTIONS_MAX: usize = 1000;
+pub(super) const IDLE_CONNECTIONS_MAX: usize = 1000;
 /// Addresses of which nothing is left but what was learned: so many, or as many
 /// as others; beyond it is forgotten.
 const LEARNED_MAX: usize = 1024;

@@ -222,12 +222,7 @@ where
     fn undo(&mut self, sent: Option<Start>, error: String, at: Break) -> SendError<B> {
         let Some(start) = sent else { return SendError::Broken { error, at, head: None } };
         let written = self.out.written;
-        // Its end confirms all that it had before: what is not confirmed by it
-        // came too late. (A reset alone says nothing.)
-        let unread = at == Break::BeforeAnswer
-            && self.inbox.ended
-            && written <= UNREAD_BYTES_MAX
-            && unacked::bytes(self.socket.tcp()) >= written;
+        let unread = at == Break::BeforeAnswer && self.is_unread(written);
         let undone = match self.spent.take() {
             Some(feed) if unread => start.undone(feed.into_body()),
             _ => Err(Box::new(start.into_parts())),
@@ -236,6 +231,13 @@ where
             Ok(unsent) => SendError::NotSent { unsent: Box::new(unsent), error },
             Err(head) => SendError::Broken { error, at, head: Some(head) },
         }
+    }
+
+    /// True if the other side ended without reading a request of which so much
+    /// was written. Its end confirms all that it had before: what is not
+    /// confirmed by it came too late. (A reset alone says nothing.)
+    pub(super) fn is_unread(&self, written: u64) -> bool {
+        self.inbox.ended && written <= UNREAD_BYTES_MAX && unacked::bytes(self.socket.tcp()) >= written
     }
 
     /// True once all of the request has been written.

@@ -59,6 +59,8 @@ pub use outgoing::{Break, Hold, Options, Outgoing, SendError};
 pub use plain::{Answered, Called, Plain, Relay, Rules, Source};
 pub use presence::{Doubt, Guess};
 pub use received::Received;
+#[cfg(feature = "hyper-http1")]
+pub(crate) use server::H2_PREFACE;
 pub use server::{Conditions, End, Handler, Settings, serve};
 pub use upgrade::{NotUpgraded, OnUpgrade, Upgraded};
 pub use withheld::Withheld;

@@ -165,5 +165,10 @@ pub(super) fn write_head(parts: &request::Parts, encoder: Encoder, out: &mut Vec
 }
 
 fn says_length(parts: &request::Parts) -> bool {
-    parts.headers.contains_key(CONTENT_LENGTH) || [Method::POST, Method::PUT, Method::PATCH].contains(&parts.method)
+    parts.headers.contains_key(CONTENT_LENGTH) || has_usually_a_body(&parts.method)
+}
+
+/// True for methods whose requests usually have a body.
+pub(super) fn has_usually_a_body(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }

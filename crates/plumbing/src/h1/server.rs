@@ -93,7 +93,8 @@ pub enum End {
     Http2(Upgraded),
 }
 
-const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// With which HTTP/2 begins.
+pub(crate) const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves a connection until it ends. `drain`: once it is ready, the request
 /// that is served is the last; without one the connection ends at once.

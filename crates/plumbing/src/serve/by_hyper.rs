@@ -2,8 +2,8 @@
 
 use super::{Answering, AnsweringHyper, Settings};
 use crate::body::Body;
-use crate::h1::Upgraded;
 use crate::h1::limits::FIELDS_MAX;
+use crate::h1::{H2_PREFACE, Upgraded};
 use crate::hyper1;
 use crate::incoming::Incoming;
 use crate::shutdown::Shutdown;
@@ -19,7 +19,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use tokio::io::AsyncReadExt;
 
-const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The least that hyper takes for a head.
 const HEAD_BYTES_MIN: usize = 8192;
 

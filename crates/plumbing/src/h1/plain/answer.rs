@@ -4,13 +4,11 @@ use super::super::answer::is_bodiless;
 use super::super::fields::length;
 use super::super::limits::FIELDS_USUAL;
 use super::super::{date, encode};
-use super::fields::{Field, field, write};
+use super::fields::{Field, GRPC, field, write};
 use super::heads;
 use http::StatusCode;
 use std::mem::MaybeUninit;
 use tokio::time::Instant;
-
-const GRPC: &[u8] = b"application/grpc";
 
 /// What has come of an answer.
 pub(super) enum Seen {

@@ -1,12 +1,10 @@
 //! A plain request on a connection that is kept, up to the head of its answer.
 
 use super::super::client::{Connection, Wire};
-use super::super::limits::UNREAD_BYTES_MAX;
 use super::answer::{self, Head, Seen};
 use super::relay::Source;
 use super::request::Plain;
 use crate::body::Body;
-use crate::unacked;
 use bytes::Buf;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -70,7 +68,9 @@ impl Calling<'_> {
         loop {
             match ready!(wire.inbox.poll_fill(&mut wire.socket, cx)) {
                 Ok(1..) => {}
-                Ok(0) if wire.inbox.bytes.is_empty() && self.is_unread(wire) => return Poll::Ready(Came::NotSent),
+                Ok(0) if wire.inbox.bytes.is_empty() && wire.is_unread(self.written) => {
+                    return Poll::Ready(Came::NotSent);
+                }
                 Ok(0) if wire.inbox.bytes.is_empty() => return Poll::Ready(Came::Broken("EOF".to_owned())),
                 Ok(0) => return Poll::Ready(Came::Other),
                 Err(error) => return Poll::Ready(Came::Broken(error.to_string())),
@@ -88,12 +88,6 @@ impl Calling<'_> {
 
     fn is_written(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_empty())
-    }
-
-    /// Its end confirms all that it had before: what is not confirmed by it
-    /// came too late. (A reset alone says nothing.)
-    fn is_unread(&self, wire: &Wire<Body>) -> bool {
-        self.written <= UNREAD_BYTES_MAX && unacked::bytes(wire.socket.tcp()) >= self.written
     }
 
     fn poll_write(&mut self, wire: &mut Wire<Body>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

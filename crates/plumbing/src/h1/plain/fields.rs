@@ -3,6 +3,9 @@
 use crate::headers::{OFFER, ORIGINAL_HOST, PROXY_REQUEST, SERVING_NAMESPACE, SERVING_REVISION};
 use crate::marks::{Marks, is, mark};
 
+/// Content types of gRPC begin with this: such messages are not plain.
+pub(super) const GRPC: &[u8] = b"application/grpc";
+
 /// What a field is to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {

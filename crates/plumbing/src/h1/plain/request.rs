@@ -6,9 +6,10 @@ use super::super::incoming::Interim;
 use super::super::limits::FIELDS_USUAL;
 use super::super::lines::Scan;
 use super::super::link::Link;
+use super::super::outgoing::has_usually_a_body;
 use super::super::request as whole;
 use super::super::{buffers, encode};
-use super::fields::{Field, field, write};
+use super::fields::{Field, GRPC, field, write};
 use crate::trust::Trust;
 use crate::{forwarded, headers};
 use bytes::{Buf, Bytes, BytesMut};
@@ -24,7 +25,6 @@ pub(in super::super) const HEAD_BYTES_MAX: usize = 4 << 10;
 const BODY_BYTES_MAX: u64 = 64 << 10;
 /// User agents of probers begin with these: what they send may be for us.
 const PROBERS: [&[u8]; 2] = [b"kube-probe/", b"Knative-"];
-const GRPC: &[u8] = b"application/grpc";
 
 /// By what the plain requests of a connection are made ready.
 pub struct Rules {
@@ -238,7 +238,7 @@ fn read(input: &[u8], rules: &Rules) -> Option<(Box<Found>, usize, usize)> {
             encode::fields(&origin, |_| true, &mut out);
         }
     }
-    if head.length.is_some() || [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
+    if head.length.is_some() || has_usually_a_body(&method) {
         out.extend_from_slice(b"Content-Length: ");
         encode::number(body_bytes, &mut out);
         out.extend_from_slice(b"\r\n");
